@@ -1,0 +1,32 @@
+"""d2lmini: transformer families from one set of small parts.
+
+Notation, in comments and docstrings:
+    B batch, T target (query) length, S source (key) length, D model width, H heads, d_k = D/H head width,
+    F feed-forward width, V vocabulary size. For Perceivers: N inputs, M latents, O output queries.
+
+Conventions: batch first; masks are boolean, True = may attend, broadcastable to (B, H, T, S); losses in nats
+per token; times in seconds.
+"""
+
+from .attention import MultiHeadAttention, attention, attention_weights
+from .batches import MaskedBatch, mask_tokens, masked_batches, pad_batch, random_windows, windows
+from .blocks import Block, FeedForward, RMSNorm, make_norm
+from .claims import claim, say
+from .losses import masked_loss, next_token_loss
+from .masks import causal_mask, combine, padding_mask, prefix_mask
+from .models import Config, Decoder, Encoder
+from .optim import Muon, constant, linear_decay, make_optimizers, orthogonalize
+from .positions import AddedPositions, Rotary, sinusoidal_table
+from .text import Corpus, Vocabulary, letters, load_corpus, load_text, split_text
+from .training import History, NonFiniteLoss, device, evaluate, fit, progress, seed_everything, token_losses
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AddedPositions", "Block", "Config", "Corpus", "Decoder", "Encoder", "FeedForward", "History", "MaskedBatch",
+    "MultiHeadAttention", "Muon", "NonFiniteLoss", "RMSNorm", "Rotary", "Vocabulary", "attention",
+    "attention_weights", "causal_mask", "claim", "combine", "constant", "device", "evaluate", "fit", "letters",
+    "linear_decay", "load_corpus", "load_text", "make_norm", "make_optimizers", "mask_tokens", "masked_batches",
+    "masked_loss", "next_token_loss", "orthogonalize", "pad_batch", "padding_mask", "prefix_mask", "progress",
+    "random_windows", "say", "seed_everything", "sinusoidal_table", "split_text", "token_losses", "windows",
+]

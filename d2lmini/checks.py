@@ -1,0 +1,96 @@
+"""Argument checks: every message names the argument, the value given, what was expected and what to do."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import torch
+
+
+def check_int(name: str, value, minimum: int = 1, maximum: int | None = None) -> int:
+    """Return ``value`` as an int, or raise ValueError unless ``minimum <= value <= maximum``."""
+    upper = f" and at most {maximum}" if maximum is not None else ""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{name}={value!r} is not an integer; give a whole number of at least {minimum}{upper}.")
+    if value < minimum or (maximum is not None and value > maximum):
+        raise ValueError(f"{name}={value} is out of range; give a whole number of at least {minimum}{upper}.")
+    return int(value)
+
+
+def check_number(name: str, value, low: float, high: float = math.inf, *,
+                 low_open: bool = False, high_open: bool = False) -> float:
+    """Return ``value`` as a float, or raise ValueError unless it lies between ``low`` and ``high``.
+
+    ``low_open`` and ``high_open`` leave the end point itself out.
+    """
+    interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open or math.isinf(high) else ']'}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name}={value!r} is not a number; give one in {interval}.")
+    inside = (value > low if low_open else value >= low) and (value < high if high_open else value <= high)
+    if not inside:  # NaN fails both comparisons
+        raise ValueError(f"{name}={value} is outside {interval}; give a number in that range.")
+    return float(value)
+
+
+def check_choice(name: str, value, choices) -> str:
+    """Return ``value``, or raise ValueError unless it is one of ``choices``."""
+    if value not in tuple(choices):
+        raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, choices))}.")
+    return value
+
+
+def check_heads(d_model: int, num_heads: int, rotary: bool = False) -> int:
+    """Return the head width ``d_model / num_heads``, or raise ValueError.
+
+    The width must divide evenly among the heads; with rotary positions, which turn features in
+    pairs, the head width must also be even.
+    """
+    check_int("d_model", d_model)
+    check_int("num_heads", num_heads)
+    if d_model % num_heads:
+        raise ValueError(f"d_model={d_model} does not divide among num_heads={num_heads}; "
+                         f"choose a d_model that is a multiple of num_heads.")
+    d_k = d_model // num_heads
+    if rotary and d_k % 2:
+        raise ValueError(f"d_model={d_model} and num_heads={num_heads} give a head width of {d_k}, which is odd; "
+                         f"rotary positions turn features in pairs: make d_model/num_heads even.")
+    return d_k
+
+
+def check_ids(name: str, ids: torch.Tensor, vocab_size: int, ndim: int = 2) -> torch.Tensor:
+    """Return ``ids``, or raise ValueError unless it is an integer tensor of ``ndim`` axes in [0, vocab_size)."""
+    if not isinstance(ids, torch.Tensor) or ids.dtype not in (torch.int64, torch.int32):
+        kind = ids.dtype if isinstance(ids, torch.Tensor) else type(ids).__name__
+        raise ValueError(f"{name} is {kind}; give a tensor of token ids with dtype torch.int64.")
+    if ids.ndim != ndim:
+        want = "(B, T)" if ndim == 2 else f"{ndim} axes"
+        raise ValueError(f"{name} has shape {tuple(ids.shape)}; expected {want}. "
+                         f"For a single sequence add the batch axis: {name}.unsqueeze(0).")
+    if ids.numel():
+        low, high = ids.min().item(), ids.max().item()
+        if low < 0 or high >= vocab_size:
+            bad = low if low < 0 else high
+            raise ValueError(f"{name} holds the token id {bad}, outside the vocabulary [0, {vocab_size}); "
+                             f"encode the text with the vocabulary that the model was built for.")
+    return ids
+
+
+def check_length(name: str, length: int, max_len: int) -> int:
+    """Return ``length``, or raise ValueError unless ``1 <= length <= max_len``."""
+    if length < 1:
+        raise ValueError(f"{name} has length 0; give at least one token.")
+    if length > max_len:
+        raise ValueError(f"{name} has length {length}, longer than max_len={max_len}; "
+                         f"shorten it, or build the model with a larger max_len.")
+    return length
+
+
+def check_width(name: str, x: torch.Tensor, d_model: int) -> torch.Tensor:
+    """Return ``x``, or raise ValueError unless it is a floating (B, length, d_model) tensor."""
+    if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+        kind = x.dtype if isinstance(x, torch.Tensor) else type(x).__name__
+        raise ValueError(f"{name} is {kind}; give a floating-point tensor of shape (B, length, {d_model}).")
+    if x.ndim != 3 or x.shape[-1] != d_model:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected (B, length, {d_model}).")
+    return x

@@ -1,0 +1,40 @@
+"""Losses: functions of (model, batch) that return one loss per scored token, so that padding never enters a mean."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .batches import MaskedBatch
+
+
+def masked_loss(model: nn.Module, batch: MaskedBatch) -> torch.Tensor:
+    """Return -log p(x_t | the rest) at the chosen positions only.
+
+    The head runs on those positions alone, so the others cost nothing there.
+
+    Args:
+        model: has ``states(inputs, mask)`` and ``head(states)``.
+        batch: a ``MaskedBatch``.
+    Returns:
+        (number of chosen positions,) losses in nats, in the order of ``batch.chosen.nonzero()``.
+    Source: Devlin et al. 2019, section 3.1. Built in chapter 2.
+    """
+    states = model.states(batch.inputs, batch.mask)
+    return F.cross_entropy(model.head(states[batch.chosen]), batch.targets[batch.chosen], reduction="none")
+
+
+def next_token_loss(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    """Return -log p(x_{t+1} | x_1 ... x_t) for every t: T tokens hold T-1 predictions.
+
+    Args:
+        model: maps ids (B, T-1) to logits (B, T-1, V).
+        ids: (B, T) int64, T at least 2.
+    Returns:
+        (B * (T-1),) losses in nats, row by row.
+    Source: Radford et al. 2018, equation 1. Built in chapter 3.
+    """
+    if ids.ndim != 2 or ids.shape[1] < 2:
+        raise ValueError(f"ids has shape {tuple(ids.shape)}; next-token prediction needs (B, T) with T >= 2.")
+    return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten(), reduction="none")

@@ -1,0 +1,121 @@
+"""The house style of the book's figures: take arrays, return Axes, show with alt text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, told apart by readers with any common form of colour blindness. One colour, one family.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#6B7280")
+PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY)
+FAMILY = {"encoder": BLUE, "decoder": ORANGE, "encoder-decoder": GREEN, "perceiver": PURPLE, "prefix-LM": SKY}
+INK, PAPER, RULE = "#1F2937", "#FDFDFB", "#D1D5DB"
+
+STYLE = {
+    "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER, "figure.dpi": 160,
+    "savefig.dpi": 160, "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
+    "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.labelsize": 9,
+    "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": RULE,
+    "grid.linewidth": 0.6, "axes.axisbelow": True, "lines.linewidth": 1.8, "legend.frameon": False,
+    "legend.fontsize": 8, "axes.prop_cycle": plt.cycler(color=PALETTE), "figure.constrained_layout.use": True,
+}
+
+
+@contextmanager
+def style():
+    """Use the house style inside a ``with`` block; your own settings come back behind it."""
+    with plt.rc_context(STYLE):
+        yield
+
+
+def figure(rows: int = 1, cols: int = 1, *, width: float = 6.4, height: float = 3.4, **kwargs):
+    """Return (figure, Axes or array of Axes) in the house style.
+
+    Args:
+        rows, cols: grid of Axes.
+        width, height: of the whole figure, in inches; 6.4 fills the text column.
+        kwargs: passed to ``plt.subplots``.
+    """
+    with style():
+        return plt.subplots(rows, cols, figsize=(width, height), **kwargs)
+
+
+def show(fig: Figure, alt: str) -> None:
+    """Display a figure with alt text that states its finding, and close it.
+
+    Args:
+        fig: a matplotlib figure.
+        alt: what the figure shows, in a sentence or two of at least 20 characters.
+    Raises:
+        ValueError: if the alt text is missing or too short to state anything.
+    """
+    if not isinstance(alt, str) or len(alt.strip()) < 20:
+        raise ValueError(f"alt={alt!r} is too short; say in a sentence what a reader would see in the figure.")
+    from IPython.display import display  # imported here: the package works without IPython until something is shown
+
+    with style():
+        display(fig, metadata={"image/png": {"alt": alt.strip()}})
+    plt.close(fig)
+
+
+def attention_map(ax: Axes, weights, rows: Sequence[str], cols: Sequence[str], *, title: str = "",
+                  numbers: bool = False, vmax: float | None = None) -> Axes:
+    """Draw attention weights: queries down the rows, keys along the columns.
+
+    Args:
+        ax: where to draw.
+        weights: (T, S) array or tensor, in [0, 1].
+        rows: T query tokens; cols: S key tokens.
+        title: of the Axes.
+        numbers: write each weight into its cell.
+        vmax: weight drawn darkest; the largest by default.
+    Returns:
+        ``ax``.
+    Raises:
+        ValueError: if the labels do not match the shape.
+    """
+    weights = np.asarray(weights.detach().cpu() if hasattr(weights, "detach") else weights, dtype=float)
+    if weights.shape != (len(rows), len(cols)):
+        raise ValueError(f"weights has shape {weights.shape}; expected {(len(rows), len(cols))}: "
+                         f"one row per query token, one column per key token.")
+    top = vmax or max(weights.max(), 1e-9)
+    ax.imshow(weights, cmap="Blues", vmin=0, vmax=top, aspect="auto" if len(cols) > 2 * len(rows) else "equal")
+    ax.set_xticks(range(len(cols)), [_visible(c) for c in cols])
+    ax.set_yticks(range(len(rows)), [_visible(r) for r in rows])
+    if max(map(len, cols), default=0) > 3:
+        ax.tick_params(axis="x", rotation=45)
+    ax.set_xlabel("key (looked at)")
+    ax.set_ylabel("query (looking)")
+    ax.set_title(title)
+    ax.grid(False)
+    if numbers:
+        for (i, j), w in np.ndenumerate(weights):
+            ax.text(j, i, f"{w:.2f}", ha="center", va="center", fontsize=8, color=PAPER if w > 0.6 * top else INK)
+    return ax
+
+
+def _visible(token: str) -> str:
+    return {" ": "␣", "\n": "⏎"}.get(token, token.replace("$", r"\$"))
+
+
+def band(ax: Axes, x, runs, *, color: str, label: str, low: float = 0.0, high: float = 1.0) -> Axes:
+    """Draw the mean of several runs as a line and their spread as a band.
+
+    Args:
+        x: (points,); runs: (number of runs, points).
+        color, label: of the line.
+        low, high: quantiles of the band; the full range by default.
+    """
+    runs = np.asarray(runs, dtype=float)
+    if runs.ndim != 2 or runs.shape[1] != len(x):
+        raise ValueError(f"runs has shape {runs.shape}; expected (number of runs, {len(x)}).")
+    ax.fill_between(x, np.quantile(runs, low, axis=0), np.quantile(runs, high, axis=0), color=color, alpha=0.22, lw=0)
+    ax.plot(x, runs.mean(axis=0), color=color, label=label)
+    return ax
