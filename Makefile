@@ -1,0 +1,51 @@
+# `make` alone lists the commands. The plain lines behind them are in README.md.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+BOOK   := _build/html/index.html
+
+# Two threads everywhere, so that stored and repeated runs are alike; no progress bars in outputs.
+export OMP_NUM_THREADS  ?= 2
+RUN := D2LMINI_PROGRESS=0 $(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help venv book test lab run bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(STAMP) ## create .venv and install the pins (done by the others when needed)
+
+$(STAMP): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; \
+	  (3, 11) <= v <= (3, 13) or sys.exit("The pins need Python 3.11, 3.12 or 3.13; $(PYTHON) is %d.%d. " \
+	  "Name another: make book PYTHON=python3.12" % v)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  rm -rf $(VENV); echo "Could not create $(VENV). On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+book: $(STAMP) ## build the HTML from the stored outputs
+	$(BIN)/jupyter-book build . --warningiserror --nitpick --keep-going --quiet
+	@echo "Open $(BOOK)"
+
+test: $(STAMP) ## unit tests, every notebook run again, the built book in a browser
+	$(RUN) -m pytest --nbval --nbval-current-env
+
+lab: $(STAMP) ## edit and run the chapters in JupyterLab
+	$(BIN)/jupyter lab --notebook-dir=chapters
+
+run: $(STAMP) ## run one chapter again in place: make run CH=02
+	@ls chapters/$(CH)_*.ipynb >/dev/null 2>&1 || { echo 'Which chapter? For example: make run CH=02' >&2; exit 2; }
+	$(RUN) -m tools.notebook run chapters/$(CH)_*.ipynb
+	$(RUN) -m tools.notebook table
+
+bench: $(STAMP) ## run the long experiments again (where there are any)
+	@test -d benchmarks || { echo 'There are no benchmarks here.' >&2; exit 2; }
+	$(RUN) -m benchmarks
+
+clean: ## remove what was built; .venv stays
+	rm -rf _build build dist .pytest_cache *.egg-info
+	find chapters d2lmini tests tools \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +

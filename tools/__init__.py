@@ -1,0 +1,1 @@
+"""The commands behind `make`: run notebooks, check them, tell whether their outputs are current."""
