@@ -17,6 +17,7 @@ from .masks import causal_mask, combine, padding_mask, prefix_mask
 from .models import Config, Decoder, Encoder
 from .optim import Muon, constant, linear_decay, make_optimizers, orthogonalize
 from .positions import AddedPositions, Rotary, sinusoidal_table
+from .results import load_results, save_results
 from .text import Corpus, Vocabulary, letters, load_corpus, load_text, split_text
 from .training import History, NonFiniteLoss, device, evaluate, fit, progress, seed_everything, token_losses
 
@@ -26,7 +27,7 @@ __all__ = [
     "AddedPositions", "Block", "Config", "Corpus", "Decoder", "Encoder", "FeedForward", "History", "MaskedBatch",
     "MultiHeadAttention", "Muon", "NonFiniteLoss", "RMSNorm", "Rotary", "Vocabulary", "attention",
     "attention_weights", "causal_mask", "claim", "combine", "constant", "device", "evaluate", "fit", "letters",
-    "linear_decay", "load_corpus", "load_text", "make_norm", "make_optimizers", "mask_tokens", "masked_batches",
+    "linear_decay", "load_corpus", "load_results", "load_text", "make_norm", "make_optimizers", "mask_tokens", "masked_batches",
     "masked_loss", "next_token_loss", "orthogonalize", "pad_batch", "padding_mask", "prefix_mask", "progress",
-    "random_windows", "say", "seed_everything", "sinusoidal_table", "split_text", "token_losses", "windows",
+    "random_windows", "save_results", "say", "seed_everything", "sinusoidal_table", "split_text", "token_losses", "windows",
 ]
