@@ -60,7 +60,7 @@ def file_parts(trees: list[ast.AST], root: Path = ROOT) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200
     }
-    globs = ("d2lmini/data_files/*.txt", "d2lmini/figures/*.js", "chapters/results/*.json")
+    globs = ("d2lmini/data_files/*.txt", "d2lmini/figures/*.js", "d2lmini/results/*.json")
     files = [file for pattern in globs for file in root.glob(pattern)]
     named = (f for f in sorted(files) if f.name in strings or f.stem in strings)
     return [f"{f.name} {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in named]
