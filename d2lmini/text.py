@@ -198,3 +198,25 @@ def load_corpus(name: str | os.PathLike = "tide_clock", *, form: str = "letters"
         raise ValueError(f"name={str(name)!r} has too little text in form={form!r} to split; give a longer text.")
     vocab = Vocabulary(ALPHABET if form == "letters" else sorted(set(train)), specials)
     return Corpus(str(name), vocab, vocab.encode(train), vocab.encode(valid))
+
+
+def ngram_entropy(ids: torch.Tensor, n: int) -> float:
+    """Return the entropy of a character given the n-1 before it, by the text's own counts.
+
+        H = -sum p(x_{t-n+1} ... x_t) log p(x_t | x_{t-n+1} ... x_{t-1})
+
+    Args:
+        ids: (characters,) int64, at least n of them.
+        n: 1 for unigrams, 2 for bigrams, and so on.
+    Returns:
+        Nats per character. The text is its own table, so this flatters large n.
+    Raises:
+        ValueError: if ``n`` < 1 or the text is shorter than n.
+    Built in chapter 2.
+    """
+    if len(ids) < check_int("n", n):
+        raise ValueError(f"ids has {len(ids)} characters; n={n} needs at least {n}.")
+    grams, counts = ids.unfold(0, n, 1).unique(dim=0, return_counts=True)
+    _, context = grams[:, :-1].unique(dim=0, return_inverse=True) if n > 1 else (None, torch.zeros_like(counts))
+    totals = torch.zeros(int(context.max()) + 1).index_add(0, context, counts.float())
+    return -(counts / counts.sum() * (counts / totals[context]).log()).sum().item()
