@@ -29,7 +29,7 @@ def dump_cell(source: str) -> str:
     code, extra = split_magics(source)
     body = ast.parse(code).body
     # The last expression of a cell is shown, even when it is a bare string.
-    parts = [dump(node) for node in body] + [repr(line) for line in extra]
+    parts = [dump(node) for node in body] + [ascii(line) for line in extra]
     if source.rstrip().endswith(";"):
         parts.append("quiet")
     return "\n".join(parts)
@@ -61,7 +61,7 @@ def _value(value, statements: bool = False) -> str:
     if isinstance(value, list):
         kept = [v for v in value if not (statements and _does_nothing(v))]
         return f"[{' '.join(_value(v) or '-' for v in kept)}]" if kept else ""
-    return f"{type(value).__name__}:{value!r}"
+    return f"{type(value).__name__}:{value!a}"
 
 
 def _does_nothing(node: ast.stmt) -> bool:
@@ -80,7 +80,7 @@ def _joined_parts(node: ast.JoinedStr) -> list[str]:
             text += str(part.value)
             continue
         if text:
-            parts.append(repr(text))
+            parts.append(ascii(text))
         text = ""
         parts.append(dump(part))
-    return parts + ([repr(text)] if text else [])
+    return parts + ([ascii(text)] if text else [])
