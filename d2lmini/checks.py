@@ -24,7 +24,7 @@ def check_number(name: str, value, low: float, high: float = math.inf, *,
 
     ``low_open`` and ``high_open`` leave the end point itself out.
     """
-    interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open or math.isinf(high) else ']'}"
+    interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open else ']'}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name}={value!r} is not a number; give one in {interval}.")
     inside = (value > low if low_open else value >= low) and (value < high if high_open else value <= high)
@@ -35,9 +35,33 @@ def check_number(name: str, value, low: float, high: float = math.inf, *,
 
 def check_choice(name: str, value, choices) -> str:
     """Return ``value``, or raise ValueError unless it is one of ``choices``."""
-    if value not in tuple(choices):
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, choices))}.")
     return value
+
+
+def check_flags(**flags) -> None:
+    """Raise ValueError unless every value is True or False: any other value would pass for one of them in silence."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}={value!r} is neither True nor False; give one of them.")
+
+
+def check_text(name: str, text) -> str:
+    """Return ``text``, or raise ValueError unless it is a str."""
+    if not isinstance(text, str):
+        raise ValueError(f"{name} is {type(text).__name__}; give a str.")
+    return text
+
+
+def check_tensor(name: str, x, ndim: int | None = None) -> torch.Tensor:
+    """Return ``x``, or raise ValueError unless it is a floating-point tensor (of ``ndim`` axes, if given)."""
+    if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+        kind = x.dtype if isinstance(x, torch.Tensor) else type(x).__name__
+        raise ValueError(f"{name} is {kind}; give a floating-point tensor.")
+    if ndim is not None and x.ndim != ndim:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected {ndim} axes.")
+    return x
 
 
 def check_heads(d_model: int, num_heads: int, rotary: bool = False) -> int:
@@ -58,22 +82,24 @@ def check_heads(d_model: int, num_heads: int, rotary: bool = False) -> int:
     return d_k
 
 
-def check_ids(name: str, ids: torch.Tensor, vocab_size: int, ndim: int = 2) -> torch.Tensor:
-    """Return ``ids``, or raise ValueError unless it is an integer tensor of ``ndim`` axes in [0, vocab_size)."""
+def check_ids(name: str, ids: torch.Tensor, vocab_size: int | float = math.inf, ndim: int = 2) -> torch.Tensor:
+    """Return ``ids`` as int64, or raise ValueError unless it is an int64 or int32 tensor of ``ndim`` axes whose
+    entries lie in [0, vocab_size).
+    """
     if not isinstance(ids, torch.Tensor) or ids.dtype not in (torch.int64, torch.int32):
         kind = ids.dtype if isinstance(ids, torch.Tensor) else type(ids).__name__
         raise ValueError(f"{name} is {kind}; give a tensor of token ids with dtype torch.int64.")
     if ids.ndim != ndim:
-        want = "(B, T)" if ndim == 2 else f"{ndim} axes"
-        raise ValueError(f"{name} has shape {tuple(ids.shape)}; expected {want}. "
-                         f"For a single sequence add the batch axis: {name}.unsqueeze(0).")
+        want = {1: "(length,)", 2: "(B, T)"}.get(ndim, f"{ndim} axes")
+        hint = f" For a single sequence add the batch axis: {name}.unsqueeze(0)." if (ids.ndim, ndim) == (1, 2) else ""
+        raise ValueError(f"{name} has shape {tuple(ids.shape)}; expected {want}.{hint}")
     if ids.numel():
         low, high = ids.min().item(), ids.max().item()
         if low < 0 or high >= vocab_size:
             bad = low if low < 0 else high
             raise ValueError(f"{name} holds the token id {bad}, outside the vocabulary [0, {vocab_size}); "
                              f"encode the text with the vocabulary that the model was built for.")
-    return ids
+    return ids.long()
 
 
 def check_length(name: str, length: int, max_len: int) -> int:
@@ -86,11 +112,15 @@ def check_length(name: str, length: int, max_len: int) -> int:
     return length
 
 
-def check_width(name: str, x: torch.Tensor, d_model: int) -> torch.Tensor:
-    """Return ``x``, or raise ValueError unless it is a floating (B, length, d_model) tensor."""
+def check_width(name: str, x: torch.Tensor, d_model: int, ndim: int | None = 3) -> torch.Tensor:
+    """Return ``x``, or raise ValueError unless it is a floating (B, length, d_model) tensor.
+
+    With ``ndim=None`` any number of axes will do, as long as the last has width ``d_model``.
+    """
+    want = f"({'...' if ndim is None else 'B, length'}, {d_model})"
     if not isinstance(x, torch.Tensor) or not x.is_floating_point():
         kind = x.dtype if isinstance(x, torch.Tensor) else type(x).__name__
-        raise ValueError(f"{name} is {kind}; give a floating-point tensor of shape (B, length, {d_model}).")
-    if x.ndim != 3 or x.shape[-1] != d_model:
-        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected (B, length, {d_model}).")
+        raise ValueError(f"{name} is {kind}; give a floating-point tensor of shape {want}.")
+    if x.ndim != (ndim or max(x.ndim, 1)) or x.shape[-1] != d_model:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; expected {want}.")
     return x

@@ -59,7 +59,7 @@ def padding_mask(lengths, size: int | None = None, device=None) -> torch.Tensor:
 
     Args:
         lengths: B real lengths, each from 0 to ``size``: a list or a 1-D integer tensor.
-        size: padded length S; the longest real length by default.
+        size: padded length S; the longest real length by default, and at least 1.
         device: where to put the mask; by default where ``lengths`` is.
     Returns:
         (B, 1, 1, S) bool: the same keys for every head and every query.
@@ -67,10 +67,15 @@ def padding_mask(lengths, size: int | None = None, device=None) -> torch.Tensor:
         ValueError: if ``lengths`` is empty or not 1-D, or a length is outside [0, size].
     Built in chapter 1.
     """
-    lengths = torch.as_tensor(lengths, device=device)
-    if lengths.ndim != 1 or lengths.numel() == 0 or lengths.is_floating_point() or lengths.dtype == torch.bool:
-        raise ValueError(f"lengths={lengths.tolist()} is not a list of whole numbers; give one real length per sequence.")
-    size = check_int("size", int(lengths.max()) if size is None else size)
+    try:
+        given = torch.as_tensor(lengths, device=device)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        given = torch.empty(0)
+    if given.ndim != 1 or given.numel() == 0 or given.dtype.is_floating_point or given.dtype.is_complex \
+            or given.dtype == torch.bool:
+        raise ValueError(f"lengths={lengths!r} is not a list of whole numbers; give one real length per sequence.")
+    lengths = given.long()
+    size = check_int("size", max(int(lengths.max()), 1) if size is None else size)
     if lengths.min() < 0 or lengths.max() > size:
         raise ValueError(f"lengths={lengths.tolist()} do not all lie in [0, {size}]; "
                          f"give the number of real tokens of each sequence, padded to size={size}.")
@@ -85,7 +90,7 @@ def combine(*masks: torch.Tensor | None) -> torch.Tensor | None:
     Returns:
         Their AND, or None if all are None.
     Raises:
-        ValueError: if a mask is not boolean or the shapes do not broadcast.
+        ValueError: if a mask is not boolean, the shapes do not broadcast, or the devices differ.
     Built in chapter 1.
     """
     result = None
@@ -93,6 +98,8 @@ def combine(*masks: torch.Tensor | None) -> torch.Tensor | None:
         if mask is None:
             continue
         check_is_bool(mask)
+        if result is not None and result.device != mask.device:
+            raise ValueError(f"one mask is on {result.device} and another on {mask.device}; move one: mask.to(device).")
         try:
             result = mask if result is None else result & mask
         except RuntimeError:
@@ -110,11 +117,15 @@ def check_is_bool(mask) -> torch.Tensor:
     return mask
 
 
-def check_mask(mask: torch.Tensor | None, shape: tuple[int, int, int, int]) -> torch.Tensor | None:
-    """Return ``mask``, or raise ValueError unless it is boolean and broadcasts to ``shape`` = (B, H, T, S)."""
+def check_mask(mask: torch.Tensor | None, shape: tuple[int, int, int, int], device=None) -> torch.Tensor | None:
+    """Return ``mask`` with four axes, or raise ValueError unless it is boolean, broadcasts to ``shape`` = (B, H, T, S),
+    and is on ``device`` (if given).
+    """
     if mask is None:
         return None
     check_is_bool(mask)
+    if device is not None and mask.device != device:
+        raise ValueError(f"mask is on {mask.device} and what it masks on {device}; move it: mask.to({str(device)!r}).")
     try:
         fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
     except RuntimeError:
@@ -122,4 +133,4 @@ def check_mask(mask: torch.Tensor | None, shape: tuple[int, int, int, int]) -> t
     if not fits:
         raise ValueError(f"mask has shape {tuple(mask.shape)}, which does not broadcast to (B, H, T, S) = {shape}; "
                          f"use (T, S) for all sequences alike or (B, 1, 1, S) for padding.")
-    return mask
+    return mask.reshape((1,) * (4 - mask.ndim) + mask.shape)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .blocks import ACTIVATIONS, NORMS, Block, make_norm
-from .checks import check_choice, check_heads, check_ids, check_int, check_number
+from .checks import check_choice, check_flags, check_heads, check_ids, check_int, check_number, check_width
 from .masks import causal_mask, check_is_bool, combine
 from .positions import AddedPositions, Rotary, check_positions
 
@@ -63,7 +63,11 @@ class Config:
         check_choice("activation", self.activation, ACTIVATIONS)
         check_choice("positions", self.positions, POSITIONS)
         check_number("dropout", self.dropout, 0, 1, high_open=True)
+        check_flags(norm_first=self.norm_first, bias=self.bias, qkv_bias=self.qkv_bias, tied=self.tied)
         check_heads(self.d_model, self.num_heads, rotary=self.positions == "rotary")
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"d_model={self.d_model} is odd; sinusoidal positions pair a sine with a cosine: "
+                             f"use an even width.")
 
     @property
     def inner_width(self) -> int:
@@ -82,6 +86,8 @@ class Tower(nn.Module):
 
     def __init__(self, config: Config, kind: str, cross: bool = False):
         super().__init__()
+        if not isinstance(config, Config):
+            raise ValueError(f"config is {type(config).__name__}; give a Config(vocab_size=..., max_len=..., ...).")
         c = self.config = config
         self.kind = kind
         self.tokens = nn.Embedding(c.vocab_size, c.d_model)
@@ -99,7 +105,7 @@ class Tower(nn.Module):
                 context_mask: torch.Tensor | None = None, *, positions: torch.Tensor | None = None, cache=None,
                 trace: dict | None = None) -> torch.Tensor:
         """ids (B, T) int64, mask to (B, H, T, S) -> states (B, T, D)."""
-        check_ids("ids", ids, self.config.vocab_size)
+        ids = check_ids("ids", ids, self.config.vocab_size)
         start = 0 if cache is None else cache.length
         positions = check_positions(positions, *ids.shape, self.config.max_len, ids.device, start)
         x = self.tokens(ids)
@@ -118,12 +124,13 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: Config, kind: str):
         super().__init__()
-        self.config = config
         self.tower = Tower(config, kind)
+        self.config = config
         self.untied = None if config.tied else nn.Linear(config.d_model, config.vocab_size, bias=False)
 
     def head(self, states: torch.Tensor) -> torch.Tensor:
         """Turn states (..., D) into logits (..., V); with a tied head, by the token table: h E^T."""
+        check_width("states", states, self.config.d_model, ndim=None)
         return F.linear(states, self.tower.tokens.weight) if self.untied is None else self.untied(states)
 
 
@@ -187,6 +194,8 @@ class Decoder(LanguageModel):
             ValueError: on ids outside the vocabulary, more than ``max_len`` positions, or a mask that does not
                 fit; if ``causal`` is False and no mask is given.
         """
+        check_ids("ids", ids, self.config.vocab_size)
+        check_flags(causal=causal)
         if not causal and mask is None:
             raise ValueError("causal=False without a mask would let every position see the token it predicts; "
                              "give mask=prefix_mask(length, prefix), or use an Encoder.")
