@@ -12,22 +12,26 @@ from .attention import MultiHeadAttention, attention, attention_weights
 from .batches import MaskedBatch, mask_tokens, masked_batches, pad_batch, random_windows, windows
 from .blocks import Block, FeedForward, RMSNorm, make_norm
 from .claims import claim, say
-from .losses import masked_loss, next_token_loss
+from .generation import Cache, generate
+from .losses import bits_per_token, masked_loss, next_token_loss, perplexity
 from .masks import causal_mask, combine, padding_mask, prefix_mask
 from .models import Config, Decoder, Encoder
 from .optim import Muon, constant, linear_decay, make_optimizers, orthogonalize
 from .positions import AddedPositions, Rotary, sinusoidal_table
 from .results import load_results, save_results
+from .sampling import next_token_distribution
 from .text import Corpus, Vocabulary, letters, load_corpus, load_text, split_text
 from .training import History, NonFiniteLoss, device, evaluate, fit, progress, seed_everything, token_losses
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AddedPositions", "Block", "Config", "Corpus", "Decoder", "Encoder", "FeedForward", "History", "MaskedBatch",
-    "MultiHeadAttention", "Muon", "NonFiniteLoss", "RMSNorm", "Rotary", "Vocabulary", "attention",
-    "attention_weights", "causal_mask", "claim", "combine", "constant", "device", "evaluate", "fit", "letters",
-    "linear_decay", "load_corpus", "load_results", "load_text", "make_norm", "make_optimizers", "mask_tokens", "masked_batches",
-    "masked_loss", "next_token_loss", "orthogonalize", "pad_batch", "padding_mask", "prefix_mask", "progress",
-    "random_windows", "save_results", "say", "seed_everything", "sinusoidal_table", "split_text", "token_losses", "windows",
+    "AddedPositions", "Block", "Cache", "Config", "Corpus", "Decoder", "Encoder", "FeedForward", "History",
+    "MaskedBatch", "MultiHeadAttention", "Muon", "NonFiniteLoss", "RMSNorm", "Rotary", "Vocabulary",
+    "attention", "attention_weights", "bits_per_token", "causal_mask", "claim", "combine", "constant", "device",
+    "evaluate", "fit", "generate", "letters", "linear_decay", "load_corpus", "load_results", "load_text",
+    "make_norm", "make_optimizers", "mask_tokens", "masked_batches", "masked_loss", "next_token_distribution",
+    "next_token_loss", "orthogonalize", "pad_batch", "padding_mask", "perplexity", "prefix_mask", "progress",
+    "random_windows", "save_results", "say", "seed_everything", "sinusoidal_table", "split_text",
+    "token_losses", "windows",
 ]

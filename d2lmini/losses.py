@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from .batches import MaskedBatch
+from .checks import check_number
 
 
 def masked_loss(model: nn.Module, batch: MaskedBatch) -> torch.Tensor:
@@ -38,3 +41,32 @@ def next_token_loss(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
     if ids.ndim != 2 or ids.shape[1] < 2:
         raise ValueError(f"ids has shape {tuple(ids.shape)}; next-token prediction needs (B, T) with T >= 2.")
     return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+
+
+def perplexity(mean_nats: float) -> float:
+    """Return e^L: among how many equally likely tokens a model that loses L nats per token is in doubt.
+
+    Args:
+        mean_nats: mean loss in nats per token, >= 0.
+    Returns:
+        A number of at least 1; infinity where e^L overflows.
+    Raises:
+        ValueError: if the loss is negative or NaN.
+    Built in chapter 3.
+    """
+    try:
+        return math.exp(check_number("mean_nats", mean_nats, 0))
+    except OverflowError:
+        return math.inf
+
+
+def bits_per_token(mean_nats: float) -> float:
+    """Return L / ln 2: the loss in bits; with characters as tokens, bits per character.
+
+    Args:
+        mean_nats: mean loss in nats per token, >= 0.
+    Raises:
+        ValueError: if the loss is negative or NaN.
+    Built in chapter 3.
+    """
+    return check_number("mean_nats", mean_nats, 0) / math.log(2)
