@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from .checks import check_ids, check_int, check_number
+from .checks import check_ids, check_int, check_number, seeded_generator
+from .masks import check_mask
 
 
 def windows(ids: torch.Tensor, length: int, stride: int | None = None) -> torch.Tensor:
@@ -20,9 +21,9 @@ def windows(ids: torch.Tensor, length: int, stride: int | None = None) -> torch.
     Returns:
         (number of windows, length) int64; a last window that would be too short is left out.
     Raises:
-        ValueError: if the text is shorter than one window.
+        ValueError: if the text is shorter than one window, or ``stride`` < 1.
     """
-    length, stride = _check_window(ids, length), check_int("stride", length if stride is None else stride)
+    ids, stride = _check_window(ids, length), check_int("stride", length if stride is None else stride)
     return ids.unfold(0, length, stride).contiguous()
 
 
@@ -37,11 +38,10 @@ def random_windows(ids: torch.Tensor, length: int, batch_size: int, seed: int) -
     Yields:
         (B, length) int64.
     Raises:
-        ValueError: if the text is shorter than one window.
+        ValueError: if the text is shorter than one window, ``batch_size`` < 1 or ``seed`` < 0.
     """
-    _check_window(ids, length)
-    check_int("batch_size", batch_size)
-    return _random_windows(ids.unfold(0, length, 1), batch_size, torch.Generator().manual_seed(seed))
+    ids = _check_window(ids, length)
+    return _random_windows(ids.unfold(0, length, 1), check_int("batch_size", batch_size), seeded_generator(seed))
 
 
 def _random_windows(all_windows, batch_size, generator):
@@ -49,15 +49,12 @@ def _random_windows(all_windows, batch_size, generator):
         yield all_windows[torch.randint(len(all_windows), (batch_size,), generator=generator)]
 
 
-def _check_window(ids: torch.Tensor, length: int) -> int:
-    check_int("length", length)
-    if not isinstance(ids, torch.Tensor) or ids.ndim != 1:
-        raise ValueError(f"ids is {tuple(ids.shape) if isinstance(ids, torch.Tensor) else type(ids).__name__}; "
-                         f"expected a tensor of shape (characters,).")
-    if len(ids) < length:
+def _check_window(ids: torch.Tensor, length: int) -> torch.Tensor:
+    ids = check_ids("ids", ids, ndim=1)
+    if len(ids) < check_int("length", length):
         raise ValueError(f"the text has {len(ids)} characters, fewer than one window of length={length}; "
                          f"use a longer text or a shorter window.")
-    return length
+    return ids
 
 
 @dataclass(frozen=True)
@@ -93,11 +90,13 @@ def mask_tokens(ids: torch.Tensor, mask_id: int, *, fraction: float = 0.15, repl
             mask token when it is the last id.
         generator: source of chance; PyTorch's global one by default.
         mask: (B, 1, 1, T) bool, True = real token, as ``padding_mask`` makes it; padding is never chosen.
+            Anything that broadcasts to that will do.
     Returns:
         A ``MaskedBatch`` on the device of ``ids``; ``ids`` itself is left as it was. A batch in which chance
         chose nothing gets one position, so that its loss exists.
     Raises:
-        ValueError: on a share out of range, shares that sum above 1, a mask_id below 1, or ids not (B, T).
+        ValueError: on a share out of range, shares that sum above 1, a mask_id below 1, ids not (B, T), a generator
+            or a mask of another kind, or if there is no real token.
     Source: Devlin et al. 2019, section 3.1. Built in chapter 2.
     """
     check_number("fraction", fraction, 0, 1, low_open=True, high_open=True)
@@ -107,14 +106,16 @@ def mask_tokens(ids: torch.Tensor, mask_id: int, *, fraction: float = 0.15, repl
         raise ValueError(f"replace={replace} and shuffle={shuffle} sum to more than 1; "
                          f"they are shares of the chosen positions: lower one of them.")
     check_int("mask_id", mask_id)
-    check_ids("ids", ids, max(mask_id, int(ids.max()) if ids.numel() else 0) + 1)
-    num_random = num_random or mask_id
-    on_cpu = dict(generator=generator)
-    chosen = torch.rand(ids.shape, **on_cpu) < fraction
+    ids = check_ids("ids", ids)
+    num_random = check_int("num_random", num_random, minimum=0) or mask_id
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise ValueError(f"generator={generator!r} is not a torch.Generator; give one, or None for the global one.")
+    real = torch.ones(ids.shape, dtype=torch.bool)
     if mask is not None:
-        chosen &= mask[:, 0, 0].cpu()
+        real &= check_mask(mask, (len(ids), 1, 1, ids.shape[1]))[:, 0, 0].cpu()
+    on_cpu = dict(generator=generator)
+    chosen = (torch.rand(ids.shape, **on_cpu) < fraction) & real
     if not chosen.any():
-        real = torch.ones(ids.shape, dtype=torch.bool) if mask is None else mask[:, 0, 0].cpu()
         places = real.flatten().nonzero()[:, 0]
         if len(places) == 0:
             raise ValueError("ids holds no real token to choose from; give at least one, and a mask that admits it.")
@@ -128,10 +129,13 @@ def mask_tokens(ids: torch.Tensor, mask_id: int, *, fraction: float = 0.15, repl
 
 
 def masked_batches(text_windows: Iterator[torch.Tensor], mask_id: int, seed: int, **how) -> Iterator[MaskedBatch]:
-    """Yield a ``MaskedBatch`` for each batch of windows; ``how`` goes to ``mask_tokens``."""
-    generator = torch.Generator().manual_seed(seed)
-    for ids in text_windows:
-        yield mask_tokens(ids, mask_id, generator=generator, **how)
+    """Yield a ``MaskedBatch`` for each batch of windows; ``how`` goes to ``mask_tokens``.
+
+    Raises:
+        ValueError: if ``seed`` < 0; as in ``mask_tokens``, with the first batch.
+    """
+    generator = seeded_generator(seed)
+    return (mask_tokens(ids, mask_id, generator=generator, **how) for ids in text_windows)
 
 
 def pad_batch(sequences: Sequence[torch.Tensor], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -143,12 +147,14 @@ def pad_batch(sequences: Sequence[torch.Tensor], pad_id: int) -> tuple[torch.Ten
     Returns:
         ids (B, longest) int64 and lengths (B,) int64, from which ``padding_mask(lengths)`` makes the mask.
     Raises:
-        ValueError: if there are no sequences, or one is empty or not 1-D.
+        ValueError: if there are no sequences, or one is empty, not 1-D or holds no ids.
     Built in chapter 1.
     """
-    if len(sequences) == 0 or any(s.ndim != 1 or len(s) == 0 for s in sequences):
-        raise ValueError(f"sequences have shapes {[tuple(s.shape) for s in sequences]}; "
-                         f"give at least one, each of shape (length,) with length >= 1.")
+    if not isinstance(sequences, (list, tuple)) or len(sequences) == 0:
+        raise ValueError(f"sequences={sequences!r} is not a list of tensors; give at least one.")
+    sequences = [check_ids(f"sequences[{i}]", s, ndim=1) for i, s in enumerate(sequences)]
+    if any(len(s) == 0 for s in sequences):
+        raise ValueError(f"sequences have lengths {[len(s) for s in sequences]}; expected length >= 1 for each.")
     check_int("pad_id", pad_id, minimum=0)
-    ids = torch.nn.utils.rnn.pad_sequence(list(sequences), batch_first=True, padding_value=pad_id)
+    ids = torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=pad_id)
     return ids, torch.tensor([len(s) for s in sequences])

@@ -6,6 +6,7 @@ import math
 from numbers import Integral, Real
 
 import torch
+from torch import nn
 
 
 def check_int(name: str, value, minimum: int = 1, maximum: int | None = None) -> int:
@@ -33,6 +34,11 @@ def check_number(name: str, value, low: float, high: float = math.inf, *,
     return float(value)
 
 
+def seeded_generator(seed: int) -> torch.Generator:
+    """Return a generator on the CPU with that seed, or raise ValueError unless the seed is an integer of at least 0."""
+    return torch.Generator().manual_seed(check_int("seed", seed, minimum=0, maximum=2**63 - 1))
+
+
 def check_choice(name: str, value, choices) -> str:
     """Return ``value``, or raise ValueError unless it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
@@ -45,6 +51,12 @@ def check_flags(**flags) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise ValueError(f"{name}={value!r} is neither True nor False; give one of them.")
+
+
+def check_callable(name: str, value) -> None:
+    """Raise ValueError unless ``value`` can be called."""
+    if not callable(value):
+        raise ValueError(f"{name}={value!r} is not a function; give one.")
 
 
 def check_text(name: str, text) -> str:
@@ -124,3 +136,30 @@ def check_width(name: str, x: torch.Tensor, d_model: int, ndim: int | None = 3) 
     if x.ndim != (ndim or max(x.ndim, 1)) or x.shape[-1] != d_model:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected {want}.")
     return x
+
+
+def check_module(name: str, module) -> nn.Module:
+    """Return ``module``, or raise ValueError unless it is an nn.Module."""
+    if not isinstance(module, nn.Module):
+        raise ValueError(f"{name} is {type(module).__name__}; give an nn.Module.")
+    return module
+
+
+def check_optimizers(optimizers, model: nn.Module) -> list[torch.optim.Optimizer]:
+    """Return one optimizer or several as a list, or raise ValueError unless they hold a parameter of the model."""
+    optimizers = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
+    if not optimizers or not all(isinstance(o, torch.optim.Optimizer) for o in optimizers):
+        raise ValueError(f"optimizers={optimizers!r} are not optimizers; give make_optimizers(model), for example.")
+    held = {p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
+    if held.isdisjoint(check_module("model", model).parameters()):
+        raise ValueError("optimizers hold no parameter of this model, so that nothing would be trained; "
+                         "make them from it: make_optimizers(model).")
+    return optimizers
+
+
+def check_losses(losses: torch.Tensor) -> torch.Tensor:
+    """Return what a loss function gave, or raise ValueError unless it is (n,) floating with n >= 1."""
+    if check_tensor("loss(model, batch)", losses).ndim != 1 or len(losses) == 0:
+        raise ValueError(f"loss(model, batch) has shape {tuple(losses.shape)}; expected one loss per scored token (n,) "
+                         f"with n >= 1: leave out the mean, and give batches in which something is scored.")
+    return losses

@@ -12,6 +12,7 @@ import re
 import sys
 from pathlib import Path
 
+from .checks import check_number, check_text
 
 KEY = "d2lmini_claim"
 
@@ -33,17 +34,26 @@ def claim(name: str, statement: str, measured: float, *, at_least: float | None 
     Returns:
         Whether the claim holds.
     Raises:
-        ValueError: if the name is not of that form, no bound is given, the bounds cross, or ``measured`` is no number.
+        ValueError: if the name is not of that form, the statement is empty or has several lines, no bound is given, a
+            bound is not finite, the bounds cross, or ``measured`` is no number.
     """
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", check_text("name", name)):
         raise ValueError(f"name={name!r} is not lower-case words joined by hyphens, such as 'two-sides-beat-one'.")
+    if not check_text("statement", statement).strip() or "\n" in statement:
+        raise ValueError(f"statement={statement!r} is not one line of text; give the sentence that is claimed.")
+    for word, value in (("at_least", at_least), ("at_most", at_most)):
+        if value is not None:
+            check_number(word, value, -sys.float_info.max, sys.float_info.max)
     if at_least is None and at_most is None:
         raise ValueError("at_least and at_most are both missing; a claim needs a bound that could fail.")
     if at_least is not None and at_most is not None and at_least > at_most:
         raise ValueError(f"at_least={at_least} is above at_most={at_most}; no number could satisfy both.")
-    if isinstance(measured, bool) or not hasattr(measured, "__float__"):
-        raise ValueError(f"measured={measured!r} is not a number.")
-    measured = float(measured)
+    try:
+        if isinstance(measured, (bool, str)):
+            raise TypeError
+        measured = float(measured)  # NumPy's and PyTorch's single numbers too
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"measured={measured!r} is not a number; give the one number that this run measured.") from None
     bound = " and ".join(f"{word} {value:g}" for word, value in (("at least", at_least), ("at most", at_most))
                          if value is not None)
     holds = not math.isnan(measured) and (at_least is None or measured >= at_least) and \

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .batches import MaskedBatch
-from .checks import check_number
+from .checks import check_ids, check_number
 
 
 def masked_loss(model: nn.Module, batch: MaskedBatch) -> torch.Tensor:
@@ -22,10 +22,22 @@ def masked_loss(model: nn.Module, batch: MaskedBatch) -> torch.Tensor:
         batch: a ``MaskedBatch``.
     Returns:
         (number of chosen positions,) losses in nats, in the order of ``batch.chosen.nonzero()``.
+    Raises:
+        ValueError: if the batch is of another kind, its shapes differ, or a target is outside the vocabulary.
     Source: Devlin et al. 2019, section 3.1. Built in chapter 2.
     """
-    states = model.states(batch.inputs, batch.mask)
-    return F.cross_entropy(model.head(states[batch.chosen]), batch.targets[batch.chosen], reduction="none")
+    if not isinstance(batch, MaskedBatch) or batch.chosen.dtype != torch.bool or \
+            not batch.inputs.shape == batch.targets.shape == batch.chosen.shape:
+        raise ValueError(f"batch ({type(batch).__name__}) is not a MaskedBatch of inputs, targets and chosen, all "
+                         f"(B, T), the last one boolean; make one with mask_tokens.")
+    logits = model.head(model.states(batch.inputs, batch.mask)[batch.chosen])
+    return _cross_entropy(logits, batch.targets[batch.chosen])
+
+
+def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    # Checked here because F.cross_entropy takes the target -100 in silence and calls its loss 0.
+    targets = check_ids("targets", targets, logits.shape[-1], ndim=1)
+    return F.cross_entropy(logits, targets, reduction="none")
 
 
 def next_token_loss(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
@@ -36,11 +48,14 @@ def next_token_loss(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
         ids: (B, T) int64, T at least 2.
     Returns:
         (B * (T-1),) losses in nats, row by row.
+    Raises:
+        ValueError: if ``ids`` is not (B, T) with T >= 2, or an id is outside the vocabulary.
     Source: Radford et al. 2018, equation 1. Built in chapter 3.
     """
-    if ids.ndim != 2 or ids.shape[1] < 2:
+    ids = check_ids("ids", ids)
+    if ids.shape[1] < 2:
         raise ValueError(f"ids has shape {tuple(ids.shape)}; next-token prediction needs (B, T) with T >= 2.")
-    return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+    return _cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
 
 
 def perplexity(mean_nats: float) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from .checks import check_int, check_number
+from .checks import check_int, check_module, check_number, check_tensor
 
 # Coefficients of the odd polynomial a x + b x^3 + c x^5 that drives every singular value towards 1.
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -23,9 +23,14 @@ def orthogonalize(matrices: torch.Tensor, steps: int = 5) -> torch.Tensor:
         matrices: (..., rows, columns), floating.
         steps: iterations, at least 1.
     Returns:
-        The same shape and dtype.
+        The same shape and dtype; zeros stay zeros.
+    Raises:
+        ValueError: if ``matrices`` is not a floating tensor of two or more axes, or ``steps`` < 1.
     Source: Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks".
     """
+    if check_tensor("matrices", matrices).ndim < 2:
+        raise ValueError(f"matrices has shape {tuple(matrices.shape)}; expected (..., rows, columns).")
+    check_int("steps", steps)
     a, b, c = NEWTON_SCHULZ
     tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.mT if tall else matrices
@@ -56,28 +61,37 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, params, lr: float = 0.01, momentum: float = 0.95, weight_decay: float = 0.0, steps: int = 5):
-        check_number("lr", lr, 0, low_open=True)
-        check_number("momentum", momentum, 0, 1, high_open=True)
-        check_number("weight_decay", weight_decay, 0)
-        check_int("steps", steps)
         super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps))
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.ndim != 2:
-                    raise ValueError(f"params hold a tensor of shape {tuple(p.shape)}; Muon takes matrices only: "
-                                     f"give the others to AdamW, as make_optimizers does.")
+
+    def add_param_group(self, group: dict) -> None:
+        """Check and add a group of matrices, which may bring settings of its own."""
+        super().add_param_group(group)
+        group = self.param_groups[-1]
+        check_number("lr", group["lr"], 0, low_open=True, high_open=True)
+        check_number("momentum", group["momentum"], 0, 1, high_open=True)
+        check_number("weight_decay", group["weight_decay"], 0, high_open=True)
+        check_int("steps", group["steps"])
+        for p in group["params"]:
+            if p.ndim != 2 or not p.is_floating_point():
+                raise ValueError(f"params hold a tensor of shape {tuple(p.shape)} and dtype {p.dtype}; Muon takes "
+                                 f"floating matrices only: give the others to AdamW, as make_optimizers does.")
 
     @torch.no_grad()
     def step(self, closure=None):
         """Update every matrix that has a gradient."""
-        loss = closure() if closure is not None else None
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         for group in self.param_groups:
             by_shape = defaultdict(list)
             for p in group["params"]:
                 if p.grad is not None:
-                    by_shape[p.shape].append(p)
-            for shape, params in by_shape.items():
-                momenta = [self.state[p].setdefault("momentum", torch.zeros_like(p)) for p in params]
+                    by_shape[p.shape, p.dtype, p.device].append(p)
+                    if not self.state[p]:
+                        self.state[p]["momentum"] = torch.zeros_like(p)
+            for (shape, *_), params in by_shape.items():
+                momenta = [self.state[p]["momentum"] for p in params]
                 grads = [p.grad for p in params]
                 torch._foreach_mul_(momenta, group["momentum"])
                 torch._foreach_add_(momenta, grads)
@@ -95,18 +109,31 @@ def make_optimizers(model: nn.Module, *, lr: float = 0.01, adam_lr: float = 0.00
 
     Args:
         model: any module; a matrix counts as inside a block if it belongs to an ``nn.Linear`` under ``blocks``.
-        lr: Muon's step size.
-        adam_lr: AdamW's step size.
+        lr: Muon's step size, > 0.
+        adam_lr: AdamW's step size, > 0.
         weight_decay: of both, >= 0.
         momentum: Muon's, in [0, 1).
     Returns:
-        [Muon, AdamW], for ``fit``.
+        [Muon, AdamW], for ``fit``; only one of them where the other would have nothing to train. Parameters that
+        need no gradient are left out.
+    Raises:
+        ValueError: on a number out of range, or if the model has nothing to train.
     """
-    inside = {m.weight for name, m in model.named_modules() if isinstance(m, nn.Linear) and "blocks." in name}
-    matrices = [p for p in model.parameters() if p in inside]
-    others = [p for p in model.parameters() if p not in inside]
+    check_number("lr", lr, 0, low_open=True, high_open=True)
+    check_number("adam_lr", adam_lr, 0, low_open=True, high_open=True)
+    check_number("weight_decay", weight_decay, 0, high_open=True)
+    check_number("momentum", momentum, 0, 1, high_open=True)
+    inside = {m.weight for name, m in check_module("model", model).named_modules() if isinstance(m, nn.Linear) and "blocks." in name}
+    params = [p for p in model.parameters() if p.requires_grad]
+    if not params:
+        raise ValueError(f"model ({type(model).__name__}) has no parameter that needs a gradient; "
+                         f"there is nothing to train.")
+    matrices, others = [p for p in params if p in inside], [p for p in params if p not in inside]
     optimizers = [Muon(matrices, lr, momentum, weight_decay)] if matrices else []
-    return [*optimizers, torch.optim.AdamW(others, adam_lr, betas=(0.9, 0.95), weight_decay=weight_decay, fused=True)]
+    if others:
+        optimizers.append(
+            torch.optim.AdamW(others, adam_lr, betas=(0.9, 0.95), weight_decay=weight_decay, fused=True))
+    return optimizers
 
 
 def constant() -> Callable[[float], float]:
@@ -119,19 +146,18 @@ def linear_decay(warmup: float = 0.0, hold: float = 0.0) -> Callable[[float], fl
 
     Args:
         warmup: share of training spent rising from 0, in [0, 1).
-        hold: share of training at which the fall begins, in [warmup, 1).
+        hold: share of training at which the fall begins, in [0, 1); never before the rise has ended.
     Returns:
         A function of progress in [0, 1) to a factor in [0, 1] for the learning rates.
     Raises:
         ValueError: if a share is out of range.
     """
     check_number("warmup", warmup, 0, 1, high_open=True)
-    hold = max(hold, warmup)
-    check_number("hold", hold, 0, 1, high_open=True)
+    hold = max(check_number("hold", hold, 0, 1, high_open=True), warmup)
 
     def factor(progress: float) -> float:
         if progress < warmup:
             return progress / warmup
-        return min(1.0, (1 - progress) / (1 - hold))
+        return max(0.0, min(1.0, (1 - progress) / (1 - hold)))
 
     return factor

@@ -10,6 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .checks import check_number
+
 # Okabe and Ito's palette, told apart by readers with any common form of colour blindness. One colour, one family.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#6B7280")
@@ -54,8 +56,10 @@ def show(fig: Figure, alt: str) -> None:
         fig: a matplotlib figure.
         alt: what the figure shows, in a sentence or two of at least 20 characters.
     Raises:
-        ValueError: if the alt text is missing or too short to state anything.
+        ValueError: if the alt text is missing or too short to state anything, or ``fig`` is no figure.
     """
+    if not isinstance(fig, Figure):
+        raise ValueError(f"fig is {type(fig).__name__}; give the matplotlib figure (ax.figure, if you hold the Axes).")
     if not isinstance(alt, str) or len(alt.strip()) < 20:
         raise ValueError(f"alt={alt!r} is too short; say in a sentence what a reader would see in the figure.")
     from IPython.display import display  # imported here: the package works without IPython until something is shown
@@ -71,21 +75,25 @@ def attention_map(ax: Axes, weights, rows: Sequence[str], cols: Sequence[str], *
 
     Args:
         ax: where to draw.
-        weights: (T, S) array or tensor, in [0, 1].
+        weights: (T, S) array or tensor, in [0, 1]; T and S at least 1.
         rows: T query tokens; cols: S key tokens.
         title: of the Axes.
         numbers: write each weight into its cell.
-        vmax: weight drawn darkest; the largest by default.
+        vmax: weight drawn darkest, > 0; the largest by default.
     Returns:
         ``ax``.
     Raises:
-        ValueError: if the labels do not match the shape.
+        ValueError: if the labels do not match the shape, or a weight is outside [0, 1].
     """
-    weights = np.asarray(weights.detach().cpu() if hasattr(weights, "detach") else weights, dtype=float)
-    if weights.shape != (len(rows), len(cols)):
+    weights = _array("weights", weights)
+    rows, cols = [str(r) for r in rows], [str(c) for c in cols]
+    if weights.shape != (len(rows), len(cols)) or weights.size == 0:
         raise ValueError(f"weights has shape {weights.shape}; expected {(len(rows), len(cols))}: "
                          f"one row per query token, one column per key token.")
-    top = vmax or max(weights.max(), 1e-9)
+    if not (weights.min() >= 0 and weights.max() <= 1 + 1e-4):
+        raise ValueError(f"weights reach from {weights.min():g} to {weights.max():g}; attention weights lie in [0, 1]: "
+                         f"pass them, not the scores.")
+    top = max(weights.max(), 1e-9) if vmax is None else check_number("vmax", vmax, 0, low_open=True, high_open=True)
     ax.imshow(weights, cmap="Blues", vmin=0, vmax=top, aspect="auto" if len(cols) > 2 * len(rows) else "equal")
     ax.set_xticks(range(len(cols)), [_visible(c) for c in cols])
     ax.set_yticks(range(len(rows)), [_visible(r) for r in rows])
@@ -101,6 +109,15 @@ def attention_map(ax: Axes, weights, rows: Sequence[str], cols: Sequence[str], *
     return ax
 
 
+def _array(name: str, values) -> np.ndarray:
+    if hasattr(values, "detach"):  # a tensor, perhaps on another device or in bfloat16
+        values = values.detach().float().cpu()
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is not an array of numbers of one shape; give an array, a tensor or nested lists.") from None
+
+
 def _visible(token: str) -> str:
     return {" ": "␣", "\n": "⏎"}.get(token, token.replace("$", r"\$"))
 
@@ -111,11 +128,15 @@ def band(ax: Axes, x, runs, *, color: str, label: str, low: float = 0.0, high: f
     Args:
         x: (points,); runs: (number of runs, points).
         color, label: of the line.
-        low, high: quantiles of the band; the full range by default.
+        low, high: quantiles of the band, 0 <= low <= high <= 1; the full range by default.
+    Raises:
+        ValueError: if the shapes do not match, there is no run, or the quantiles are out of range.
     """
-    runs = np.asarray(runs, dtype=float)
-    if runs.ndim != 2 or runs.shape[1] != len(x):
-        raise ValueError(f"runs has shape {runs.shape}; expected (number of runs, {len(x)}).")
+    x, runs = _array("x", x), _array("runs", runs)
+    if x.ndim != 1 or runs.ndim != 2 or runs.shape[1] != len(x) or runs.size == 0:
+        raise ValueError(f"runs has shape {runs.shape} and x {x.shape}; expected (number of runs, points) and "
+                         f"(points,), neither empty.")
+    check_number("high", high, check_number("low", low, 0, 1), 1)
     ax.fill_between(x, np.quantile(runs, low, axis=0), np.quantile(runs, high, axis=0), color=color, alpha=0.22, lw=0)
     ax.plot(x, runs.mean(axis=0), color=color, label=label)
     return ax

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import http.client
 import os
 import re
 import urllib.request
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from .checks import check_choice, check_int, check_number
+from .checks import check_choice, check_ids, check_int, check_number, check_text
 
 CORPORA = ("tide_clock", "timemachine")
 TIMEMACHINE_URL = "http://d2l-data.s3-accelerate.amazonaws.com/timemachine.txt"
@@ -23,7 +25,7 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz "
 
 def letters(text: str) -> str:
     """Reduce text to lower-case a-z, every other run of characters becoming one space."""
-    return re.sub("[^a-z]+", " ", text.lower())
+    return re.sub("[^a-z]+", " ", check_text("text", text).lower())
 
 
 def data_folders() -> list[Path]:
@@ -43,24 +45,27 @@ def load_text(name: str | os.PathLike = "tide_clock") -> str:
     Returns:
         The text as it stands in the file.
     Raises:
-        ValueError: if there is neither such a corpus nor such a file, the file is not UTF-8 text or is empty,
-            or a checksum does not match.
+        ValueError: if there is neither such a corpus nor such a file, the file cannot be read, is not UTF-8 text or
+            is empty, or a checksum does not match.
         ConnectionError: if a download is needed and fails; the message says what to do instead.
     """
     if name == "tide_clock":
         return (resources.files(__package__) / "data_files" / "tide_clock.txt").read_text(encoding="utf-8")
     if name == "timemachine":
         return _load_timemachine()
-    path = Path(name).expanduser()
-    if not path.is_file():
-        raise ValueError(f"name={str(name)!r} is neither a corpus ({', '.join(CORPORA)}) nor a file; "
-                         f"give one of these names or the path of a text file.")
+    shown = repr(name if len(str(name)) < 80 else f"{str(name)[:80]}...")
     try:
+        path = Path(name).expanduser()
+        if not path.is_file():
+            raise FileNotFoundError
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"name={str(name)!r} is not UTF-8 text; save the file as UTF-8.") from None
+        raise ValueError(f"name={shown} is not UTF-8 text; save the file as UTF-8.") from None
+    except (OSError, RuntimeError, TypeError) as error:  # no such file; no such home folder; a name that is no path
+        raise ValueError(f"name={shown} is neither a corpus ({', '.join(CORPORA)}) nor a file that can be read"
+                         f"{f' ({error})' if str(error) else ''}; give one of these names or the path of a text file.") from None
     if not text.strip():
-        raise ValueError(f"name={str(name)!r} is an empty file; give a text of at least a few thousand characters.")
+        raise ValueError(f"name={shown} is an empty file; give a text of at least a few thousand characters.")
     return text
 
 
@@ -68,26 +73,27 @@ def _load_timemachine() -> str:
     for folder in data_folders():
         path = folder / "timemachine.txt"
         if path.is_file():
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8", errors="replace")
             _check_timemachine(text, str(path))
             return text
     folder = data_folders()[-1]
     try:
         with urllib.request.urlopen(TIMEMACHINE_URL, timeout=20) as response:
             text = response.read().decode("utf-8", errors="replace")
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:  # the latter when the answer breaks off
         raise ConnectionError(
             f"The corpus 'timemachine' is not on this machine and could not be downloaded ({error}). Use the shipped "
             f"corpus, name='tide_clock'; or put the text as timemachine.txt into a folder and set the environment "
             f"variable D2LMINI_DATA to it; or pass the path of any text file.") from None
     _check_timemachine(text, TIMEMACHINE_URL)
+    part = folder / f"timemachine.{os.getpid()}.part"
     try:  # keep a copy: written whole under another name, then renamed, so that no half file can stay
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f"timemachine.{os.getpid()}.part"
         part.write_text(text, encoding="utf-8")
         os.replace(part, folder / "timemachine.txt")
-    except OSError:
-        pass  # a read-only home costs a second download, nothing more
+    except OSError:  # a full disk or a read-only home costs a second download, nothing more
+        with contextlib.suppress(OSError):
+            part.unlink()
     return text
 
 
@@ -95,25 +101,29 @@ def _check_timemachine(text: str, where: str) -> None:
     got = hashlib.sha256(letters(text).strip().encode()).hexdigest()
     if got != TIMEMACHINE_SHA256:
         raise ValueError(f"the text at {where} is not The Time Machine that the published figures used: its letters "
-                         f"have SHA-256 {got[:12]}..., expected {TIMEMACHINE_SHA256[:12]}...; delete that file and try "
-                         f"again, or pass its path as the corpus to use it anyway.")
+                         f"have SHA-256 {got[:12]}..., expected {TIMEMACHINE_SHA256[:12]}...; if "
+                         f"that is a file, delete it to try again, or pass its path as the corpus to use it anyway.")
 
 
 class Vocabulary:
     """Characters and their ids: the characters in order, then ``<unk>``, then special tokens.
 
     Args:
-        characters: the known characters; each once, order kept.
+        characters: the known characters, a str or a list; each once, order kept.
         specials: further tokens behind ``<unk>``, such as ("<mask>",).
     Raises:
-        ValueError: if there are no characters, or one stands twice.
+        ValueError: if there are no characters, one is not a single character, or a token stands twice.
     """
 
     def __init__(self, characters=ALPHABET, specials: tuple[str, ...] = ()):
-        self.tokens = [*characters, "<unk>", *specials]
-        if len(self.tokens) == len(specials) + 1 or len(set(self.tokens)) != len(self.tokens):
-            raise ValueError(f"characters={characters!r} with specials={specials!r} are empty or repeat a token; "
-                             f"give each token once.")
+        known = list(characters) if isinstance(characters, (str, list, tuple)) else []  # a set has no order to keep
+        if not known or any(not isinstance(c, str) or len(c) != 1 for c in known):
+            raise ValueError(f"characters={characters!r} are not one or more single characters; give a str or a list.")
+        if not isinstance(specials, (list, tuple)) or any(not isinstance(s, str) or not s for s in specials):
+            raise ValueError(f"specials={specials!r} is not a tuple of tokens; give one such as ('<mask>',).")
+        self.tokens = [*known, "<unk>", *specials]
+        if len(set(self.tokens)) != len(self.tokens):
+            raise ValueError(f"characters={characters!r} with specials={specials!r} repeat a token; give each once.")
         self.ids = {token: i for i, token in enumerate(self.tokens)}
         self.unk_id = self.ids["<unk>"]
 
@@ -122,13 +132,16 @@ class Vocabulary:
 
     def encode(self, text: str) -> torch.Tensor:
         """Return the ids (length,) int64 of a text; a character outside the vocabulary becomes ``<unk>``."""
-        if not isinstance(text, str):
-            raise ValueError(f"text is {type(text).__name__}; give a str.")
+        check_text("text", text)
         return torch.tensor([self.ids.get(c, self.unk_id) for c in text], dtype=torch.int64)
 
     def decode(self, ids) -> str:
         """Return the text of ids (length,); special tokens are written out as ``<unk>``, ``<mask>``."""
-        ids = ids.tolist() if isinstance(ids, torch.Tensor) else list(ids)
+        if isinstance(ids, torch.Tensor):
+            ids = check_ids("ids", ids, ndim=1).tolist()
+        elif not hasattr(ids, "__iter__"):
+            raise ValueError(f"ids={ids!r} is not a list of token ids; give a list or a tensor (length,).")
+        ids = list(ids)
         for i in ids:
             check_int("id", i, minimum=0, maximum=len(self) - 1)
         return "".join(self.tokens[i] for i in ids)
@@ -163,7 +176,7 @@ def split_text(text: str, held_out: float = 0.1) -> tuple[str, str]:
         ValueError: if the text is too short or the share out of range.
     """
     check_number("held_out", held_out, 0, 1, low_open=True, high_open=True)
-    if len(text) < 2:
+    if len(check_text("text", text)) < 2:
         raise ValueError(f"text has {len(text)} characters; give at least 2, and a few thousand to train on.")
     target = min(max(1, round(len(text) * (1 - held_out))), len(text) - 1)
     headings = [m.start() for m in re.finditer(r"^chapter\s+\S+\s*$", text, re.M | re.I) if 0 < m.start() <= target]
@@ -214,7 +227,7 @@ def ngram_entropy(ids: torch.Tensor, n: int) -> float:
         ValueError: if ``n`` < 1 or the text is shorter than n.
     Built in chapter 2.
     """
-    if len(ids) < check_int("n", n):
+    if len(check_ids("ids", ids, ndim=1)) < check_int("n", n):
         raise ValueError(f"ids has {len(ids)} characters; n={n} needs at least {n}.")
     grams, counts = ids.unfold(0, n, 1).unique(dim=0, return_counts=True)
     _, context = grams[:, :-1].unique(dim=0, return_inverse=True) if n > 1 else (None, torch.zeros_like(counts))

@@ -15,15 +15,15 @@ import torch
 from torch import nn
 from tqdm.auto import tqdm
 
-from .checks import check_int, check_number
+from .checks import check_callable, check_int, check_losses, check_module, check_number, check_optimizers
 from .optim import constant
 
 Loss = Callable[[nn.Module, object], torch.Tensor]  # (model, batch) -> one loss per scored token, (n,)
 
 
 def seed_everything(seed: int) -> None:
-    """Seed Python's, NumPy's and PyTorch's random generators."""
-    check_int("seed", seed, minimum=0)
+    """Seed Python's, NumPy's and PyTorch's random generators; ValueError unless 0 <= seed < 2^63."""
+    seed = check_int("seed", seed, minimum=0, maximum=2**63 - 1)
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
@@ -41,10 +41,11 @@ def to_device(batch, where):
     if isinstance(batch, torch.Tensor):
         return batch.to(where)
     if isinstance(batch, (tuple, list)):
-        return type(batch)(to_device(b, where) for b in batch)
+        moved = [to_device(b, where) for b in batch]
+        return type(batch)(*moved) if hasattr(batch, "_fields") else type(batch)(moved)  # a named tuple, or a plain one
     if isinstance(batch, dict):
         return {k: to_device(b, where) for k, b in batch.items()}
-    if is_dataclass(batch):
+    if is_dataclass(batch) and not isinstance(batch, type):
         return replace(batch, **{f.name: to_device(getattr(batch, f.name), where) for f in fields(batch)})
     return batch
 
@@ -82,11 +83,10 @@ class History:
 class NonFiniteLoss(ValueError):
     """Training met a loss that is NaN or infinite; the model was put back to its last good state."""
 
-    def __init__(self, step: int, value: float, history: History):
+    def __init__(self, step: int, what: str, history: History):
         self.step, self.history = step, history
-        super().__init__(f"the loss at step {step} is {value}; training stopped and the model was put back to its "
-                         f"state before that step's parameters were reached. Lower the learning rate or clip the "
-                         f"gradient (clip=1.0).")
+        super().__init__(f"{what} at step {step}; training stopped, and the model was put back to the last parameters "
+                         f"that gave a finite loss. Lower the learning rate or clip the gradient (clip=1.0).")
 
 
 def train_step(model: nn.Module, loss: Loss, batch, optimizers, clip: float | None = None,
@@ -95,7 +95,9 @@ def train_step(model: nn.Module, loss: Loss, batch, optimizers, clip: float | No
 
     If the loss is not finite nothing is updated; ``before_update`` runs only when it is.
     """
-    mean = loss(model, batch).mean()
+    mean = check_losses(loss(model, batch)).mean()
+    if not mean.requires_grad:
+        raise ValueError("loss(model, batch) has no gradient; compute it from the model's parameters, without detach.")
     value = mean.item()
     if not math.isfinite(value):
         return value
@@ -123,7 +125,7 @@ def fit(model: nn.Module, loss: Loss, batches: Iterable, *, steps: int, optimize
         batches: at least ``steps`` batches.
         steps: number of updates, at least 1.
         optimizers: one optimizer or a list, as ``make_optimizers`` returns.
-        schedule: progress in [0, 1) -> factor on every learning rate; constant by default.
+        schedule: progress in [0, 1) -> factor >= 0 on every learning rate; constant by default.
         clip: largest norm of the whole gradient, > 0; None leaves it alone.
         evaluate_every: call ``evaluation(model)`` before the first step, after every so many, and at the end;
             0 for never. Its time is not counted, and the random state is as it was afterwards.
@@ -132,7 +134,8 @@ def fit(model: nn.Module, loss: Loss, batches: Iterable, *, steps: int, optimize
     Returns:
         A ``History``.
     Raises:
-        ValueError: on numbers out of range, or if the batches run out (the message says after which step).
+        ValueError: on numbers out of range, if the optimizers hold no parameter of the model, if ``loss`` returns
+            anything else, or if the batches run out (the message says after which step).
         NonFiniteLoss: a ValueError; at the first loss that is NaN or infinite, or if the last update left a
             parameter so. The model is then as it was when it last gave a finite loss.
     """
@@ -140,11 +143,13 @@ def fit(model: nn.Module, loss: Loss, batches: Iterable, *, steps: int, optimize
     check_int("evaluate_every", evaluate_every, minimum=0)
     if clip is not None:
         check_number("clip", clip, 0, low_open=True)
-    if evaluate_every and evaluation is None:
-        raise ValueError(f"evaluate_every={evaluate_every} but evaluation is None; give a function of the model.")
-    optimizers = optimizers if isinstance(optimizers, (list, tuple)) else [optimizers]
+    check_callable("loss", loss)
+    if evaluate_every:
+        check_callable("evaluation", evaluation)
+    optimizers = check_optimizers(optimizers, model)
     groups = [(group, group["lr"]) for optimizer in optimizers for group in optimizer.param_groups]
-    schedule = schedule or constant()
+    schedule = constant() if schedule is None else schedule
+    check_callable("schedule", schedule)
     params = list(model.parameters())
     where = params[0].device
     good = [p.detach().clone() for p in params]
@@ -153,10 +158,10 @@ def fit(model: nn.Module, loss: Loss, batches: Iterable, *, steps: int, optimize
     def remember():
         torch._foreach_copy_(good, [p.detach() for p in params])
 
-    def stop(step, value):
+    def stop(step, what):
         with torch.no_grad():
             torch._foreach_copy_(params, good)
-        raise NonFiniteLoss(step, value, history)
+        raise NonFiniteLoss(step, what, history)
 
     def run_evaluation(step):
         with _undisturbed(model):
@@ -175,16 +180,16 @@ def fit(model: nn.Module, loss: Loss, batches: Iterable, *, steps: int, optimize
                 raise ValueError(f"batches ran out after step {step - 1} of steps={steps}; "
                                  f"give more batches or fewer steps.") from None
             for group, lr in groups:
-                group["lr"] = lr * schedule((step - 1) / steps)
+                group["lr"] = lr * check_number("schedule(progress)", schedule((step - 1) / steps), 0, high_open=True)
             value = train_step(model, loss, to_device(batch, where), optimizers, clip, remember)
             if not math.isfinite(value):
-                stop(step, value)
+                stop(step, f"the loss is {value}")
             history.losses.append(value)
             history.seconds += time.perf_counter() - start
             if evaluate_every and (step % evaluate_every == 0 or step == steps):
                 run_evaluation(step)
         if not all(p.isfinite().all() for p in params):
-            stop(steps + 1, math.nan)
+            stop(steps, "the update left a parameter that is not finite")
     finally:
         for group, lr in groups:
             group["lr"] = lr
@@ -195,10 +200,11 @@ class _undisturbed:
     """Evaluation mode and no gradients inside; the mode and the random state as they were outside."""
 
     def __init__(self, model: nn.Module):
-        self.model = model
+        self.model = check_module("model", model)
 
     def __enter__(self):
         self.modes = [(m, m.training) for m in self.model.modules()]
+        self.states = random.getstate(), np.random.get_state()
         self.fork = torch.random.fork_rng()
         self.grad = torch.no_grad()
         self.fork.__enter__()
@@ -208,6 +214,8 @@ class _undisturbed:
     def __exit__(self, *error):
         self.grad.__exit__(*error)
         self.fork.__exit__(*error)
+        random.setstate(self.states[0])
+        np.random.set_state(self.states[1])
         for module, mode in self.modes:
             module.training = mode
 
@@ -218,11 +226,13 @@ def token_losses(model: nn.Module, loss: Loss, batches: Iterable, limit: int | N
     Runs in evaluation mode without gradients; the model's mode and the random state are restored.
 
     Raises:
-        ValueError: if there are no batches.
+        ValueError: if there are no batches, ``limit`` < 1, or ``loss`` returns anything but (n,) floats.
     """
-    where = next(model.parameters()).device
+    check_callable("loss", loss)
+    limit = None if limit is None else check_int("limit", limit)
     with _undisturbed(model):
-        parts = [loss(model, to_device(b, where)).float().cpu() for b in islice(batches, limit)]
+        where = next((p.device for p in model.parameters()), None)  # a model without parameters: leave batches be
+        parts = [check_losses(loss(model, to_device(b, where))).float().cpu() for b in islice(batches, limit)]
     if not parts:
         raise ValueError("batches is empty; give at least one batch to evaluate on.")
     return torch.cat(parts)
