@@ -17,6 +17,7 @@ from .losses import bits_per_token, masked_loss, next_token_loss, perplexity
 from .masks import causal_mask, combine, padding_mask, prefix_mask
 from .models import Config, Decoder, Encoder
 from .optim import Muon, constant, linear_decay, make_optimizers, orthogonalize
+from .perceiver import Perceiver, PerceiverIO, TextPerceiver, fourier_positions
 from .positions import AddedPositions, Rotary, sinusoidal_table
 from .results import load_results, save_results
 from .sampling import next_token_distribution
@@ -27,11 +28,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AddedPositions", "Block", "Cache", "Config", "Corpus", "Decoder", "Encoder", "FeedForward", "History",
-    "MaskedBatch", "MultiHeadAttention", "Muon", "NonFiniteLoss", "RMSNorm", "Rotary", "Vocabulary",
-    "attention", "attention_weights", "bits_per_token", "causal_mask", "claim", "combine", "constant", "device",
-    "evaluate", "fit", "generate", "letters", "linear_decay", "load_corpus", "load_results", "load_text",
-    "make_norm", "make_optimizers", "mask_tokens", "masked_batches", "masked_loss", "next_token_distribution",
-    "next_token_loss", "orthogonalize", "pad_batch", "padding_mask", "perplexity", "prefix_mask", "progress",
-    "random_windows", "save_results", "say", "seed_everything", "sinusoidal_table", "split_text",
-    "token_losses", "windows",
+    "MaskedBatch", "MultiHeadAttention", "Muon", "NonFiniteLoss", "Perceiver", "PerceiverIO", "RMSNorm",
+    "Rotary", "TextPerceiver", "Vocabulary", "attention", "attention_weights", "bits_per_token", "causal_mask",
+    "claim", "combine", "constant", "device", "evaluate", "fit", "fourier_positions", "generate", "letters",
+    "linear_decay", "load_corpus", "load_results", "load_text", "make_norm", "make_optimizers", "mask_tokens",
+    "masked_batches", "masked_loss", "next_token_distribution", "next_token_loss", "orthogonalize", "pad_batch",
+    "padding_mask", "perplexity", "prefix_mask", "progress", "random_windows", "save_results", "say",
+    "seed_everything", "sinusoidal_table", "split_text", "token_losses", "windows",
 ]
