@@ -28,7 +28,7 @@ $(STAMP): requirements.txt pyproject.toml
 	@touch $@
 
 book: $(STAMP) ## build the HTML from the stored outputs
-	$(BIN)/jupyter-book build . --warningiserror --nitpick --keep-going --quiet
+	$(BIN)/jupyter-book build . --all --warningiserror --nitpick --keep-going --quiet
 	@echo "Open $(BOOK)"
 
 test: $(STAMP) ## unit tests, every notebook run again, the built book in a browser
