@@ -21,18 +21,22 @@ from .perceiver import Perceiver, PerceiverIO, TextPerceiver, fourier_positions
 from .positions import AddedPositions, Rotary, sinusoidal_table
 from .results import load_results, save_results
 from .sampling import next_token_distribution
+from .seq2seq import EncoderDecoder, PairBatch, exact_match, greedy_decode, pair_batch, seq2seq_loss
+from .tasks import ToyTask, corrupt_spans, random_spans, restore_spans, span_batches
 from .text import Corpus, Vocabulary, letters, load_corpus, load_text, split_text
 from .training import History, NonFiniteLoss, device, evaluate, fit, progress, seed_everything, token_losses
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AddedPositions", "Block", "Cache", "Config", "Corpus", "Decoder", "Encoder", "FeedForward", "History",
-    "MaskedBatch", "MultiHeadAttention", "Muon", "NonFiniteLoss", "Perceiver", "PerceiverIO", "RMSNorm",
-    "Rotary", "TextPerceiver", "Vocabulary", "attention", "attention_weights", "bits_per_token", "causal_mask",
-    "claim", "combine", "constant", "device", "evaluate", "fit", "fourier_positions", "generate", "letters",
-    "linear_decay", "load_corpus", "load_results", "load_text", "make_norm", "make_optimizers", "mask_tokens",
-    "masked_batches", "masked_loss", "next_token_distribution", "next_token_loss", "orthogonalize", "pad_batch",
-    "padding_mask", "perplexity", "prefix_mask", "progress", "random_windows", "save_results", "say",
-    "seed_everything", "sinusoidal_table", "split_text", "token_losses", "windows",
+    "AddedPositions", "Block", "Cache", "Config", "Corpus", "Decoder", "Encoder", "EncoderDecoder", "FeedForward",
+    "History", "MaskedBatch", "MultiHeadAttention", "Muon", "NonFiniteLoss", "PairBatch", "Perceiver",
+    "PerceiverIO", "RMSNorm", "Rotary", "TextPerceiver", "ToyTask", "Vocabulary", "attention", "attention_weights",
+    "bits_per_token", "causal_mask", "claim", "combine", "constant", "corrupt_spans", "device", "evaluate",
+    "exact_match", "fit", "fourier_positions", "generate", "greedy_decode", "letters", "linear_decay",
+    "load_corpus", "load_results", "load_text", "make_norm", "make_optimizers", "mask_tokens", "masked_batches",
+    "masked_loss", "next_token_distribution", "next_token_loss", "orthogonalize", "pad_batch", "padding_mask",
+    "pair_batch", "perplexity", "prefix_mask", "progress", "random_spans", "random_windows", "restore_spans",
+    "save_results", "say", "seed_everything", "seq2seq_loss", "sinusoidal_table", "span_batches", "split_text",
+    "token_losses", "windows",
 ]
