@@ -32,15 +32,15 @@ def panel(ax, title, line, parts):
     ax.axis("off")
     for part in parts:
         cells(ax, *part)
-    ax.text(5, -0.75, title, ha="center", va="top", fontsize=17, fontweight="bold", color=INK)
-    ax.text(5, -1.85, line, ha="center", va="top", fontsize=12.5, color=QUIET)
+    ax.text(5, -0.75, title, ha="center", va="top", fontsize=22, fontweight="bold", color=INK)
+    ax.text(5, -2.05, line, ha="center", va="top", fontsize=15, color=QUIET)
 
 
 def cover():
     full, causal = np.ones, lambda n: np.tril(np.ones((n, n)))
     figure, axes = plt.subplots(1, 4, figsize=(16, 5.2))
     panel(axes[0], "Encoder-only", "every token sees every token", [(full((8, 8)), 0, 10, 1.25, SELF)])
-    panel(axes[1], "Decoder-only", "every token sees what came before", [(causal(8), 0, 10, 1.25, SELF)])
+    panel(axes[1], "Decoder-only", "each token sees those before it", [(causal(8), 0, 10, 1.25, SELF)])
     panel(axes[2], "Encoder–decoder", "the target also sees the source", [
         (full((5, 5)), 0, 10, 0.95, SELF),
         (full((5, 5)), 0, 4.75, 0.95, CROSS),
@@ -50,7 +50,7 @@ def cover():
         (full((4, 16)), 0, 8.1, 0.625, CROSS),
         (full((4, 4)), 3.75, 4.6, 0.625, SELF),
     ])
-    figure.subplots_adjust(left=0.02, right=0.98, top=0.97, bottom=0.2, wspace=0.12)
+    figure.subplots_adjust(left=0.02, right=0.98, top=0.97, bottom=0.22, wspace=0.12)
     figure.savefig(FOLDER / "cover.png", dpi=110, facecolor="white", metadata={"Software": None})
     plt.close(figure)
 
