@@ -213,13 +213,13 @@ def test_run_writes_a_clean_notebook_and_leaves_a_failing_one_untouched(tmp_path
 def test_table_is_made_from_the_notebooks_and_nothing_around_it_changes(tmp_path):
     chapters = tmp_path / "chapters"
     chapters.mkdir()
-    text = "# 1. A title\n\n*What is it*\nfor? More."
+    text = "# 1. A title\n\n**The question.** It is there. *What is it*\nfor? More."
     notebook = new_notebook(cells=[new_markdown_cell(text)], metadata={"d2lmini": {"seconds": 8.4}})
     nbformat.write(notebook, chapters / "01_x.ipynb")
     page = chapters / "index.md"
     page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
     assert table.update(tmp_path) and table.current(tmp_path) and not table.update(tmp_path)
-    assert "| [1. A title](01_x.ipynb) | What is it for? | 8 s |" in page.read_text()
+    assert "| [1. A title](01_x.ipynb) | It is there. What is it for? | 8 s |" in page.read_text()
     assert page.read_text().startswith("before\n") and page.read_text().endswith("\nafter\n")
     page.write_text("no markers")
     with pytest.raises(ValueError, match="expected the lines"):

@@ -26,7 +26,7 @@ def chapters(root: Path = ROOT) -> list[dict]:
 
 def block(root: Path = ROOT) -> str:
     """The table as Markdown, marker lines included."""
-    lines = [BEGIN, "", "| Chapter | The question it asks | Time to run |", "|:--|:--|--:|"]
+    lines = [BEGIN, "", "| Chapter | Its question | Time to run |", "|:--|:--|--:|"]
     rows = chapters(root)
     for row in rows:
         lines.append(f"| [{row['title']}]({row['file']}) | {row['question']} | {duration(row['seconds'])} |")
@@ -65,14 +65,12 @@ def current(root: Path = ROOT) -> bool:
 
 
 def _opening(notebook) -> dict:
-    """Title: the first heading. Question: the first paragraph, which every chapter opens with."""
+    """Title: the first heading. Question: the first paragraph, which every chapter opens with, up to its last question mark."""
     text = "\n\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     title = re.search(r"^# (.+)$", text, re.M)
     after = text[title.end():] if title else text
     paragraphs = [p.strip() for p in re.split(r"\n\s*\n", after) if p.strip()]
     plain = next((p for p in paragraphs if not p.startswith(("#", ">", "|", "-", "!"))), "")
-    question = re.search(r"[^.?!]*\?", re.sub(r"[*_]", "", " ".join(plain.split())))
-    return {
-        "title": title.group(1).strip() if title else "",
-        "question": question.group().strip() if question else "",
-    }
+    words = re.sub(r"\*\*|(?<!\w)[*_]|[*_](?!\w)", "", " ".join(plain.split())).removeprefix("The question.")
+    question = words[: words.rfind("?") + 1].strip()
+    return {"title": title.group(1).strip() if title else "", "question": question.replace("|", "\\|")}
