@@ -106,10 +106,10 @@ def read_claims(path: str | Path) -> list[dict]:
     path = Path(path)
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = [{"chapter": path.stem, **output["metadata"][KEY]}
+                 for cell in cells for output in cell.get("outputs", []) if KEY in output.get("metadata", {})]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"path={str(path)!r} is not a notebook that can be read ({error}).") from None
-    found = [{"chapter": path.stem, **output["metadata"][KEY]}
-             for cell in cells for output in cell.get("outputs", []) if KEY in output.get("metadata", {})]
     names = [c["name"] for c in found]
     twice = {n for n in names if names.count(n) > 1}
     if twice:
