@@ -18,7 +18,7 @@ KEY = "d2lmini_claim"
 
 
 def claim(name: str, statement: str, measured: float, *, at_least: float | None = None, at_most: float | None = None,
-          published: str | None = None, why: str | None = None) -> bool:
+          published: str | None = None, why: str | None = None) -> None:
     """Check a claim, print whether it holds, and leave its data in the cell's output for the ledger.
 
     When it holds, the line printed names the bound and nothing measured, so it is the same on every machine;
@@ -31,8 +31,6 @@ def claim(name: str, statement: str, measured: float, *, at_least: float | None 
         at_least, at_most: the bound; give one, or both for an interval.
         published: the corresponding figure of a source, as text, with the source.
         why: where ours and the published figure differ, why.
-    Returns:
-        Whether the claim holds.
     Raises:
         ValueError: if the name is not of that form, the statement is empty or has several lines, no bound is given, a
             bound is not finite, the bounds cross, or ``measured`` is no number.
@@ -63,7 +61,6 @@ def claim(name: str, statement: str, measured: float, *, at_least: float | None 
     data = dict(name=name, statement=statement, bound=bound, measured=measured if math.isfinite(measured) else None,
                 published=published, why=why, holds=holds)
     _display({"text/plain": line}, data)
-    return holds
 
 
 def say(text: str) -> None:

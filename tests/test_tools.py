@@ -14,7 +14,8 @@ from tools.syntax import dump_cell
 PACKAGE = {
     "__init__.py": '"""Doc."""\nfrom .first import one\nfrom .second import two\nfrom . import lonely\n__version__ = "1"\n',
     "base.py": '"""Base."""\n\nZERO = 0\n',
-    "first.py": '"""First."""\n\nfrom .base import ZERO\n\n\ndef one():\n    """One."""\n    return ZERO + 1\n',
+    "first.py": '"""First."""\n\nfrom .base import ZERO\n\n\ndef one():\n    """One."""\n    return ZERO + 1\n\n\n'
+    'def other():\n    if ZERO > 9:\n        raise ValueError("too many")\n    return 7\n',
     "second.py": "def two():\n    return 2\n",
     "lonely.py": "def alone():\n    return 3\n",
 }
@@ -63,6 +64,7 @@ def test_digest_follows_what_the_notebook_uses_and_nothing_else(house, sources):
     edit(house, "first", "return ZERO", "# why\n    return ZERO")
     edit(house, "second", "return 2", "return 22")
     edit(house, "lonely", "return 3", "return 33")
+    edit(house, "first", "return 7", "return 77")  # in the same module, not used
     edit(house, "__init__", '"1"', '"2"')
     assert digest_notebook(path, house) == before
     edit(house, "first", "+ 1", "+ 2")
@@ -77,6 +79,23 @@ def test_digest_leaves_out_the_setup_cell_and_comments_but_no_other_code(house):
     assert digest_notebook(save(house, "import math, sys", "x = (1)", tags=["setup"]), house) == before
     assert digest_notebook(save(house, "import math", "x = 2", tags=["setup"]), house) != before
     assert digest_notebook(save(house, "import math", "x = 1"), house) != before
+
+
+def test_digest_ignores_the_words_of_an_error_and_not_its_condition(house):
+    path = save(house, "from d2lmini.first import other", "other()")
+    before = digest_notebook(path, house)
+    edit(house, "first", '"too many"', '"that is too many"')
+    assert digest_notebook(path, house) == before
+    edit(house, "first", "ZERO > 9", "ZERO > 8")
+    assert digest_notebook(path, house) != before
+
+
+def test_digest_follows_what_runs_when_a_module_is_imported(house):
+    path = save(house, "from d2lmini import one", "one()")
+    before = digest_notebook(path, house)
+    file = house / "d2lmini" / "first.py"
+    file.write_text(file.read_text() + "\n\nfor _ in range(2):\n    ZERO += 1\n")
+    assert digest_notebook(path, house) != before
 
 
 def test_digest_covers_the_corpus_that_is_named(house):

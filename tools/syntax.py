@@ -2,7 +2,8 @@
 
 `ast.dump` is not: 3.12 added `type_params`, 3.13 leaves out empty lists, and f-strings are cut
 into constants differently. Here empty fields are skipped and neighbouring string parts joined.
-Comments, layout and docstrings are not part of the form; names, constants and order are.
+Comments, layout, docstrings and the words of errors are not part of the form; names, constants
+and order are.
 """
 
 import ast
@@ -14,6 +15,8 @@ def dump(tree: ast.AST) -> str:
     """The text form of a node and all below it."""
     if isinstance(tree, ast.JoinedStr):
         return f"(JoinedStr {' '.join(_joined_parts(tree))})"
+    if isinstance(tree, ast.Raise):  # what an error says changes no result; that and which one it raises may
+        tree = ast.Raise(tree.exc.func if isinstance(tree.exc, ast.Call) else tree.exc, tree.cause)
     parts = [type(tree).__name__]
     for name, value in ast.iter_fields(tree):
         if name in SKIPPED_FIELDS:
