@@ -64,6 +64,11 @@ def show(fig: Figure, alt: str) -> None:
         raise ValueError(f"alt={alt!r} is too short; say in a sentence what a reader would see in the figure.")
     from IPython.display import display  # imported here: the package works without IPython until something is shown
 
+    for legend in [*fig.legends, *(ax.get_legend() for ax in fig.axes)]:
+        if legend is not None:  # made outside ``style()``, so by matplotlib's own defaults
+            legend.set_frame_on(False)
+            for text in legend.get_texts():
+                text.set_fontsize(STYLE["legend.fontsize"])
     with style():
         display(fig, metadata={"image/png": {"alt": alt.strip()}})
     plt.close(fig)
