@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from .checks import check_int, check_module, check_number, check_tensor
@@ -55,13 +56,16 @@ class Muon(torch.optim.Optimizer):
         momentum: mu in [0, 1).
         weight_decay: share of a weight removed per step and unit of lr, >= 0.
         steps: Newton-Schulz iterations.
+        tile: cut each matrix along its longer side into pieces this wide (a head's rows, say) and make every
+            piece orthogonal by itself, which costs less; 0 keeps it whole. The update's norm stays the same.
     Raises:
         ValueError: if a parameter is not a matrix, or a number is out of range.
     Source: Jordan et al. 2024. We run it in float32, and all matrices of one shape as one batch.
     """
 
-    def __init__(self, params, lr: float = 0.01, momentum: float = 0.95, weight_decay: float = 0.0, steps: int = 5):
-        super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps))
+    def __init__(self, params, lr: float = 0.01, momentum: float = 0.95, weight_decay: float = 0.0, steps: int = 5,
+                 tile: int = 0):
+        super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps, tile=tile))
 
     def add_param_group(self, group: dict) -> None:
         """Check and add a group of matrices, which may bring settings of its own."""
@@ -71,6 +75,7 @@ class Muon(torch.optim.Optimizer):
         check_number("momentum", group["momentum"], 0, 1, high_open=True)
         check_number("weight_decay", group["weight_decay"], 0, high_open=True)
         check_int("steps", group["steps"])
+        check_int("tile", group["tile"], minimum=0)
         for p in group["params"]:
             if p.ndim != 2 or not p.is_floating_point():
                 raise ValueError(f"params hold a tensor of shape {tuple(p.shape)} and dtype {p.dtype}; Muon takes "
@@ -90,21 +95,32 @@ class Muon(torch.optim.Optimizer):
                     by_shape[p.shape, p.dtype, p.device].append(p)
                     if not self.state[p]:
                         self.state[p]["momentum"] = torch.zeros_like(p)
-            for (shape, *_), params in by_shape.items():
+            for params in by_shape.values():
                 momenta = [self.state[p]["momentum"] for p in params]
                 grads = [p.grad for p in params]
                 torch._foreach_mul_(momenta, group["momentum"])
                 torch._foreach_add_(momenta, grads)
                 updates = torch._foreach_add(grads, momenta, alpha=group["momentum"])
-                steps = orthogonalize(torch.stack(updates), group["steps"]).unbind()
+                steps = _orthogonal_updates(torch.stack(updates), group["steps"], group["tile"]).unbind()
                 if group["weight_decay"]:
                     torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
-                torch._foreach_add_(params, steps, alpha=-group["lr"] * max(1, shape[0] / shape[1]) ** 0.5)
+                torch._foreach_add_(params, steps, alpha=-group["lr"])
         return loss
 
 
+def _orthogonal_updates(updates: torch.Tensor, steps: int, tile: int) -> torch.Tensor:
+    rows, columns = updates.shape[1:]
+    if not 0 < tile < min(rows, columns):
+        return orthogonalize(updates, steps) * max(1, rows / columns) ** 0.5
+    x = updates.mT if columns > rows else updates
+    x = F.pad(x, (0, 0, 0, -x.shape[1] % tile))  # rows of zeros fill the last tile and stay zeros
+    x = orthogonalize(x.unflatten(1, (-1, tile)), steps).flatten(1, 2)[:, :max(rows, columns)]
+    # Tiles of unit rows have the norm sqrt(longer side), the whole one sqrt(shorter side): this makes up for it.
+    return (x.mT if columns > rows else x) * min(1, rows / columns) ** 0.5
+
+
 def make_optimizers(model: nn.Module, *, lr: float = 0.01, adam_lr: float = 0.003, weight_decay: float = 0.0,
-                    momentum: float = 0.95) -> list[torch.optim.Optimizer]:
+                    momentum: float = 0.95, tile: int = 0) -> list[torch.optim.Optimizer]:
     """Give the matrices inside blocks to Muon and all else (tables, gains, heads) to AdamW.
 
     Args:
@@ -113,6 +129,7 @@ def make_optimizers(model: nn.Module, *, lr: float = 0.01, adam_lr: float = 0.00
         adam_lr: AdamW's step size, > 0.
         weight_decay: of both, >= 0.
         momentum: Muon's, in [0, 1).
+        tile: Muon's; 0 for whole matrices.
     Returns:
         [Muon, AdamW], for ``fit``; only one of them where the other would have nothing to train. Parameters that
         need no gradient are left out.
@@ -129,7 +146,7 @@ def make_optimizers(model: nn.Module, *, lr: float = 0.01, adam_lr: float = 0.00
         raise ValueError(f"model ({type(model).__name__}) has no parameter that needs a gradient; "
                          f"there is nothing to train.")
     matrices, others = [p for p in params if p in inside], [p for p in params if p not in inside]
-    optimizers = [Muon(matrices, lr, momentum, weight_decay)] if matrices else []
+    optimizers = [Muon(matrices, lr, momentum, weight_decay, tile=tile)] if matrices else []
     if others:
         optimizers.append(
             torch.optim.AdamW(others, adam_lr, betas=(0.9, 0.95), weight_decay=weight_decay, fused=True))
