@@ -3,7 +3,8 @@
     python -m benchmarks.perceiver_cost                     every curve that is still missing
     python -m benchmarks.perceiver_cost --curve full-fused  this one, anew
 
-One child process per point measures the peak. Run it on a quiet machine, or the spread will tell you that it was not.
+Everything runs on one thread, so that the curves are about arithmetic and not about how two cores share it. One
+child process per point measures the peak.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--curve", choices=CURVES, action="append")
     wanted = parser.parse_args().curve
+    torch.set_num_threads(1)
     digest = digest_modules(["d2lmini.costs", "d2lmini.perceiver", "d2lmini.timing", "benchmarks.perceiver_cost"])
     try:
         stored = load_results(NAME)

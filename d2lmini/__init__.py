@@ -17,13 +17,14 @@ from .losses import bits_per_token, masked_loss, next_token_loss, perplexity
 from .masks import causal_mask, combine, padding_mask, prefix_mask
 from .models import Config, Decoder, Encoder
 from .optim import Muon, constant, linear_decay, make_optimizers, orthogonalize
-from .perceiver import Perceiver, PerceiverIO, TextPerceiver, fourier_positions
+from .perceiver import Perceiver, PerceiverIO, fourier_positions
 from .positions import AddedPositions, Rotary, sinusoidal_table
 from .results import load_results, save_results
 from .sampling import next_token_distribution
 from .seq2seq import EncoderDecoder, PairBatch, exact_match, greedy_decode, pair_batch, seq2seq_loss
 from .tasks import ToyTask, corrupt_spans, random_spans, restore_spans, span_batches
 from .text import Corpus, Vocabulary, letters, load_corpus, load_text, split_text
+from .text_perceiver import TextPerceiver
 from .training import History, NonFiniteLoss, device, evaluate, fit, progress, seed_everything, token_losses
 
 __version__ = "0.1.0"

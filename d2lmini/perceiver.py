@@ -13,7 +13,7 @@ from torch import nn
 
 from .attention import MultiHeadAttention
 from .blocks import Block, FeedForward, make_norm
-from .checks import check_ids, check_int, check_length, check_number, check_width
+from .checks import check_int, check_number, check_width
 
 
 def fourier_positions(sizes, num_bands: int) -> torch.Tensor:
@@ -162,6 +162,30 @@ class PerceiverIO(nn.Module):
         self.writer = Read(d_model, num_heads, d_ff or round(8 * d_model / 3), dropout=dropout)
         self.norm = make_norm("rms", d_model)
 
+    @torch.no_grad()
+    def place_latents(self, codes: torch.Tensor, sharpness: float = 10.0) -> None:
+        """Start each latent at a place: it first reads there, and is found by queries that ask about there.
+
+            latents <- codes,   W^K <- W^Q,   W^Q <- sharpness W^Q   in both reads
+
+        With equal key and query matrices the score of two codes is largest where they are alike. Everything
+        stays trainable; without this, latents start with no preference, all reading the same average.
+
+        Args:
+            codes: (M, D), position codes of about unit size, made as those inside the inputs and queries are.
+            sharpness: > 0; the larger, the narrower the first look.
+        Raises:
+            ValueError: if d_input is not D, ``codes`` is not (M, D), or ``sharpness`` is out of range.
+        """
+        check_number("sharpness", sharpness, 0, low_open=True)
+        if self.perceiver.d_input != self.perceiver.d_model or codes.shape != self.perceiver.latents.shape:
+            raise ValueError(f"codes has shape {tuple(codes.shape)}; expected {tuple(self.perceiver.latents.shape)}, and "
+                             f"d_input={self.perceiver.d_input} equal to d_model: inputs must contain such codes.")
+        self.perceiver.latents.copy_(codes)
+        for read in (self.perceiver.reader, self.writer):
+            read.attention.key.weight.copy_(read.attention.query.weight)
+            read.attention.query.weight.mul_(sharpness)
+
     def write(self, latents: torch.Tensor, queries: torch.Tensor | None = None, *,
               trace: dict | None = None) -> torch.Tensor:
         """Answer queries from latents: (B, M, D) and (O, D) or (B, O, D) -> (B, O, D).
@@ -194,56 +218,3 @@ class PerceiverIO(nn.Module):
                 trace: dict | None = None) -> torch.Tensor:
         """inputs (B, N, d_input), queries (O, D) or (B, O, D), mask to (B, H, M, N) -> (B, O, D)."""
         return self.write(self.perceiver(inputs, mask, trace=trace), queries, trace=trace)
-
-
-class TextPerceiver(nn.Module):
-    """Perceiver IO on characters: inputs are token and position, output queries are positions alone.
-
-        x_t = [E[c_t], p_t],   q_t = p_t W^Q,   logits_t = y_t E^T
-
-    A query knows where it asks and nothing of what stands there or around it: all that reaches an answer has
-    been through the M latents. ``states`` and ``head`` make it fit ``masked_loss``.
-
-    Args:
-        vocab_size: V, token ids including special ones.
-        max_len: longest text, in tokens.
-        num_latents: M.
-        d_model, num_heads, num_layers: as in ``Perceiver``.
-        num_bands: frequencies of the Fourier positions; 0 for learned tables of width D instead.
-    Raises:
-        ValueError: on numbers out of range, ids outside the vocabulary or too long a text.
-    Source: Jaegle et al. 2022, section 4.1, on characters and with a tied head. Chapter 5.
-    """
-
-    def __init__(self, vocab_size: int, max_len: int, num_latents: int, d_model: int = 128, num_heads: int = 4,
-                 num_layers: int = 2, num_bands: int = 64):
-        super().__init__()
-        self.tokens = nn.Embedding(check_int("vocab_size", vocab_size), check_int("d_model", d_model))
-        nn.init.normal_(self.tokens.weight, std=0.02)
-        check_int("max_len", max_len)
-        if check_int("num_bands", num_bands, minimum=0):
-            self.register_buffer("table", fourier_positions((max_len,), num_bands), persistent=False)
-        else:
-            self.table = nn.Parameter(torch.randn(max_len, d_model) * 0.02)
-        self.token_norm = make_norm("rms", d_model)
-        self.ask = nn.Linear(self.table.shape[1], d_model, bias=False)
-        # The name tells make_optimizers that the matrices inside belong to Muon.
-        self.blocks = PerceiverIO(d_model + self.table.shape[1], num_latents, None, d_model, num_heads, num_layers)
-
-    def latents(self, ids: torch.Tensor, mask: torch.Tensor | None = None, *, trace: dict | None = None) -> torch.Tensor:
-        """ids (B, N) int64, mask to (B, H, M, N) -> what the latents hold, (B, M, D)."""
-        check_ids("ids", ids, self.tokens.num_embeddings)
-        places = self.table[:check_length("ids", ids.shape[1], len(self.table))].expand(len(ids), -1, -1)
-        return self.blocks.perceiver(torch.cat((self.token_norm(self.tokens(ids)), places), dim=-1), mask, trace=trace)
-
-    def states(self, ids: torch.Tensor, mask: torch.Tensor | None = None, *, trace: dict | None = None) -> torch.Tensor:
-        """ids (B, N), mask to (B, H, M, N) -> one answer for every position, (B, N, D)."""
-        return self.blocks.write(self.latents(ids, mask, trace=trace), self.ask(self.table[:ids.shape[1]]), trace=trace)
-
-    def head(self, states: torch.Tensor) -> torch.Tensor:
-        """Turn states (..., D) into logits (..., V) by the token table."""
-        return F.linear(states, self.tokens.weight)
-
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor | None = None, *, trace: dict | None = None) -> torch.Tensor:
-        """ids (B, N), mask to (B, H, M, N) -> logits (B, N, V)."""
-        return self.head(self.states(ids, mask, trace=trace))

@@ -14,6 +14,7 @@ ORDER = [
     "blocks",
     "models",
     "perceiver",
+    "text_perceiver",
     "text",
     "batches",
     "losses",

@@ -7,8 +7,9 @@ import torch
 
 from d2lmini.masks import padding_mask
 from d2lmini.optim import make_optimizers
-from d2lmini.perceiver import Perceiver, PerceiverIO, Read, TextPerceiver, fourier_positions
+from d2lmini.perceiver import Perceiver, PerceiverIO, Read, fourier_positions
 from d2lmini.positions import AddedPositions
+from d2lmini.text_perceiver import TextPerceiver
 
 B, N, M, O, D_INPUT, D, H, L = 2, 17, 5, 7, 11, 12, 3, 2
 SAME = dict(atol=1e-5, rtol=1e-5)
@@ -170,6 +171,24 @@ def test_text_perceiver_trains_by_both_optimizers():
     muon, adamw = make_optimizers(TextPerceiver(23, 19, M, d_model=D, num_heads=H, num_layers=1))
     assert len(muon.param_groups[0]["params"]) == 3 * 7
     assert {p.shape for p in adamw.param_groups[0]["params"] if p.ndim == 2} == {(23, D), (M, D), (D, 2 * 64 + 1)}
+
+
+@pytest.mark.parametrize("num_bands", [0, 64])
+def test_placed_latents_first_look_at_their_places(num_bands):
+    torch.manual_seed(0)
+    model, trace = TextPerceiver(23, 60, M, d_model=128, num_heads=4, num_bands=num_bands), {}
+    model.latents(torch.randint(23, (8, 60)), trace=trace)
+    looks = trace["perceiver.read"].mean((0, 1)).argmax(-1)
+    assert (looks - torch.tensor([6, 18, 30, 42, 54])).abs().max() <= 1
+
+
+@pytest.mark.parametrize("d_input, codes, sharpness, message", [
+    (D, torch.zeros(M, D + 1), 1.0, r"codes has shape \(5, 13\)"), (D_INPUT, torch.zeros(M, D), 1.0, "d_input=11"),
+    (D, torch.zeros(M, D), 0.0, "sharpness=0.0"),
+])
+def test_bad_places_are_named(d_input, codes, sharpness, message):
+    with pytest.raises(ValueError, match=message):
+        PerceiverIO(d_input, M, O, d_model=D, num_heads=H).place_latents(codes, sharpness)
 
 
 BAD_BUILD = [
