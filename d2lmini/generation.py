@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from .checks import check_ids, check_int
-from .masks import padding_mask
+from .masks import combine, padding_mask, prefix_mask
 from .models import Encoder
 from .sampling import check_sampling, make_generator, sample_token
 from .training import _undisturbed
@@ -85,7 +85,7 @@ def _check_no_gradients(k: torch.Tensor) -> None:
 def generate(model: nn.Module, prompt_ids: torch.Tensor, max_new_tokens: int, *, greedy: bool = False,
              temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None, seed: int | None = None,
              generator: torch.Generator | None = None, stop_ids: Iterable[int] = (),
-             stop: Callable[[torch.Tensor], bool] | None = None, lengths=None,
+             stop: Callable[[torch.Tensor], bool] | None = None, lengths=None, prefix_lm: bool = False,
              use_cache: bool = True) -> list[torch.Tensor]:
     """Continue each prompt, one token at a time.
 
@@ -108,6 +108,7 @@ def generate(model: nn.Module, prompt_ids: torch.Tensor, max_new_tokens: int, *,
         stop: called as ``stop(row)`` with a sequence so far, prompt included, (length,) int64 on the CPU; ends it
             when true.
         lengths: real lengths of prompts padded on the left, B numbers in [1, P]; None if all have length P.
+        prefix_lm: let the prompt's tokens see each other on both sides, for a model trained with ``prefix_mask``.
         use_cache: keep keys and values; False recomputes.
     Returns:
         B tensors (length,) int64 on the CPU: the real tokens of the prompt, then the new ones.
@@ -131,7 +132,7 @@ def generate(model: nn.Module, prompt_ids: torch.Tensor, max_new_tokens: int, *,
     buffer = torch.cat((prompt, prompt[:, :1].expand(batch, max_new_tokens)), dim=1)
     ends = torch.full((batch,), total)
     running = torch.ones(batch, dtype=torch.bool)
-    next_logits = _reader(model, buffer, start - lengths, use_cache)
+    next_logits = _reader(model, buffer, start - lengths, start if prefix_lm else 0, use_cache)
     with _undisturbed(model):
         for n in range(start, total):
             token = sample_token(next_logits(n), **draw)
@@ -145,7 +146,7 @@ def generate(model: nn.Module, prompt_ids: torch.Tensor, max_new_tokens: int, *,
     return [buffer[b, start - lengths[b]:ends[b]].cpu() for b in range(batch)]
 
 
-def _reader(model, buffer, padding, use_cache):
+def _reader(model, buffer, padding, prefix, use_cache):
     """Return a function of n to the logits (B, V) for slot n, given the n tokens before it in the buffer."""
     total = buffer.shape[1]
     cache = Cache(total) if use_cache else None
@@ -158,6 +159,8 @@ def _reader(model, buffer, padding, use_cache):
         inputs = {} if cache is None else {"cache": cache}
         if ragged:  # every key but the padding in front
             inputs |= dict(mask=~padding_mask(padding, last, device=buffer.device), positions=positions[:, first:last])
+        if prefix and first == 0:  # with a cache, only the prompt's own pass looks both ways
+            inputs |= dict(mask=combine(prefix_mask(last, prefix, buffer.device), inputs.get("mask")), causal=False)
         return model(buffer[:, first:last], **inputs)[:, n - 1 - first]
 
     return next_logits

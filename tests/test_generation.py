@@ -7,7 +7,7 @@ import torch
 from small_decoder import V, left_padded, make_model, some_ids
 from torch import nn
 
-from d2lmini import Config, Encoder, generate
+from d2lmini import Config, Encoder, generate, prefix_mask
 
 
 @pytest.mark.parametrize("settings", [dict(greedy=True), dict(seed=3),
@@ -52,6 +52,27 @@ def test_padding_that_every_prompt_has_takes_no_room():
     wide = torch.cat((torch.zeros(3, 20, dtype=torch.int64), ids), dim=1)  # 27 slots, max_len 23, 7 real tokens
     assert all(map(torch.equal, generate(model, wide, 9, seed=0, lengths=lengths),
                    generate(model, ids, 9, seed=0, lengths=lengths)))
+
+
+def test_a_prefix_lm_reads_its_prompt_on_both_sides():
+    model, ids = make_model(), some_ids(2, 5)
+    expected = ids
+    for _ in range(8):
+        logits = model(expected, prefix_mask(expected.shape[1], 5), causal=False)
+        expected = torch.cat((expected, logits[:, -1].argmax(-1, keepdim=True)), dim=1)
+    for use_cache in (True, False):
+        ours = generate(model, ids, 8, greedy=True, prefix_lm=True, use_cache=use_cache)
+        assert torch.equal(torch.stack(ours), expected)
+    assert not torch.equal(torch.stack(generate(model, ids, 8, greedy=True)), expected)
+
+
+def test_padded_prefixes_continue_as_alone():
+    model = make_model()
+    ids, lengths, _, _ = left_padded()
+    for use_cache in (True, False):
+        together = generate(model, ids, 9, greedy=True, lengths=lengths, prefix_lm=True, use_cache=use_cache)
+        for b, n in enumerate(lengths.tolist()):
+            assert torch.equal(together[b], generate(model, ids[b, -n:], 9, greedy=True, prefix_lm=True)[0])
 
 
 def test_any_causal_module_generates_without_a_cache():
