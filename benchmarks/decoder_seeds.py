@@ -19,8 +19,8 @@ from d2lmini import (Config, Decoder, causal_mask, evaluate, fit, linear_decay, 
 from tools.freshness import digest_modules
 
 NAME, LENGTH = "decoder_seeds", 64
-RECIPE = dict(blocks=2, batch=16, steps=1200, lr=0.01, adam_lr=0.003)
-LEAK = dict(blocks=2, batch=8, steps=300, lr=0.01, adam_lr=0.003)
+RECIPE = dict(blocks=2, batch=8, steps=2400, lr=0.01, adam_lr=0.01)
+LEAK = dict(blocks=2, batch=8, steps=200, lr=0.01, adam_lr=0.003)
 
 
 def train(corpus, seed: int, recipe: dict = RECIPE, loss=next_token_loss, evaluate_every: int = 50):

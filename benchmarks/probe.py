@@ -24,7 +24,7 @@ from tools.freshness import digest_modules
 
 NAME, LENGTH = "probe", 64
 DELAYS = (0, 1, 2, 4)
-RECIPE = dict(blocks=2, batch=16, steps=1200, fraction=0.3, lr=0.01, adam_lr=0.003)
+RECIPE = dict(blocks=2, batch=8, steps=2400, fraction=0.3, lr=0.01, adam_lr=0.01)
 
 
 def without_spaces(ids: torch.Tensor, space_id: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -19,7 +19,7 @@ from tools.freshness import digest_modules
 
 NAME = "recall"
 KEYS, VALUES, PAIRS = 16, 10, 6
-STEPS, BATCH = 600, 64
+STEPS, BATCH = 400, 64
 UNSEEN = (3 * torch.arange(KEYS)[:, None] + torch.arange(VALUES)) % 5 == 0  # (keys, values): never in training
 
 
