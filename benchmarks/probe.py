@@ -4,10 +4,13 @@
 
 The task: the corpus's letters without the spaces; tag each letter with "a word ends here". For the comparison to be
 fair both models are pretrained on this same text without spaces, with the same windows, blocks, optimizer and number
-of steps; neither has ever seen a space. The encoder then reads whole windows with nothing hidden. The decoder's state
-at a letter has not seen the letter behind it, which often decides; so its states are also probed with a delay, letter
-t tagged from the state at t+1, t+2 or t+4, which hands it that much of the second side. All are scored on the same
-letters: the held-out windows' positions but the last four.
+of steps; neither has ever seen a space. The encoder is pretrained with BERT's 80/10/10 rule, because the probe reads
+it with nothing hidden, and a model that only ever answers at mask tokens owes nothing to its states elsewhere. The
+probe gets the outputs of all blocks side by side, since a last block may be busy with the pretraining task.
+
+The decoder's state at a letter has not seen the letter behind it, which often decides; so its states are also probed
+with a delay, letter t tagged from the state at t+1, t+2 or t+4, which hands it that much of the second side. All are
+scored on the same letters: the held-out windows' positions but the last four.
 """
 
 from __future__ import annotations
@@ -65,10 +68,17 @@ def linear_probe(states: torch.Tensor, tags: torch.Tensor, test_states: torch.Te
 
 
 def frozen_states(model, ids: torch.Tensor) -> torch.Tensor:
-    """The model's final states (windows, 64, D) of non-overlapping windows of ids (characters,)."""
+    """The outputs of all blocks side by side, (windows, 64, blocks * D), over non-overlapping windows of ids."""
     model.eval()
+    found: list[list[torch.Tensor]] = [[] for _ in model.tower.blocks]
+    hooks = [block.register_forward_hook(lambda _, inputs, output, kept=kept: kept.append(output))
+             for block, kept in zip(model.tower.blocks, found)]
     with torch.no_grad():
-        return torch.cat([model.states(batch) for batch in windows(ids, LENGTH).split(256)])
+        for batch in windows(ids, LENGTH).split(256):
+            model.states(batch)
+    for hook in hooks:
+        hook.remove()
+    return torch.cat([torch.cat(kept) for kept in found], dim=-1)
 
 
 def probe_model(model, train, valid, delay: int = 0, count: int = 600) -> dict:
@@ -91,7 +101,7 @@ def pretrain(kind: str, letters: torch.Tensor, vocab, seed: int):
     if kind == "encoder":
         model, loss = Encoder(config), masked_loss
         batches = masked_batches(random_windows(letters, LENGTH, RECIPE["batch"], seed), vocab.ids["<mask>"], seed + 1,
-                                 fraction=RECIPE["fraction"], replace=1.0, shuffle=0.0)
+                                 fraction=RECIPE["fraction"])
     else:
         model, loss = Decoder(config), next_token_loss
         batches = random_windows(letters, LENGTH + 1, RECIPE["batch"], seed)
