@@ -21,7 +21,7 @@ from d2lmini import (Config, Decoder, evaluate, fit, linear_decay, load_corpus, 
 from tools.freshness import digest_modules
 
 NAME, LENGTH = "norms", 32
-SHALLOW = dict(layers=2, batch=16, steps=600, lr=1e-3)
+SHALLOW = dict(layers=2, batch=16, steps=600)
 DEEP = dict(layers=12, batch=8, steps=150, warmup=1 / 3)
 RATES = (1e-3, 2.5e-3, 5e-3, 1e-2)
 PLACES = {"post": dict(norm_first=False), "pre": dict(norm_first=True)}
@@ -60,9 +60,10 @@ def train(model: Decoder, corpus, seed: int, *, batch: int, steps: int, lr: floa
 
 
 def shallow(corpus, arm: str, seed: int) -> dict:
-    """Two layers for 600 steps at a constant rate; arm: "post", "pre", or "bare", pre-norm without the final norm."""
-    model = make_model(SHALLOW["layers"], arm != "post", seed, final_norm=arm != "bare")
-    return train(model, corpus, seed, **{k: SHALLOW[k] for k in ("batch", "steps", "lr")})
+    """Two layers at a constant rate; arm: "place/rate", place being "post", "pre" or "bare", pre-norm without the final norm."""
+    place, rate = arm.split("/")
+    model = make_model(SHALLOW["layers"], place != "post", seed, final_norm=place != "bare")
+    return train(model, corpus, seed, batch=SHALLOW["batch"], steps=SHALLOW["steps"], lr=float(rate))
 
 
 def deep(corpus, arm: str, seed: int) -> dict:
@@ -77,10 +78,11 @@ def plan() -> list[tuple[str, str, int]]:
     """All runs (experiment, arm, seed), the ones that matter most first."""
     arms = [f"{place}/{rise}" for place in PLACES for rise in ("cold", "warm")]
     runs = [("deep", f"{arm}/0.005/default", seed) for seed in range(1, 6) for arm in arms]
-    runs += [("shallow", arm, seed) for seed in range(1, 13) for arm in ("post", "pre")]
+    runs += [("shallow", f"{place}/0.001", seed) for seed in range(1, 13) for place in PLACES]
     runs += [("deep", f"{arm}/{rate:g}/default", seed) for rate in RATES if rate != 0.005 for seed in range(1, 4) for arm in arms]
     runs += [("deep", f"{arm}/0.001/xavier", seed) for seed in range(1, 4) for arm in arms if arm != "pre/warm"]
-    return runs + [("shallow", "bare", seed) for seed in range(1, 7)]
+    runs += [("shallow", f"{place}/0.003", seed) for seed in range(1, 9) for place in PLACES]
+    return runs + [("shallow", "bare/0.001", seed) for seed in range(1, 9)]
 
 
 def stored(digest: str) -> dict:
