@@ -15,7 +15,7 @@ from d2lmini import (Config, Encoder, MaskedBatch, evaluate, fit, linear_decay, 
 from tools.freshness import digest_modules
 
 NAME, LENGTH = "encoder_seeds", 64
-RECIPE = dict(blocks=2, batch=8, steps=2400, fraction=0.3, lr=0.01, adam_lr=0.01)
+RECIPE = dict(blocks=2, batch=8, steps=2400, fraction=0.3, lr=0.02, adam_lr=0.01)
 
 
 def train(corpus, seed: int, recipe: dict = RECIPE):
@@ -33,15 +33,15 @@ def train(corpus, seed: int, recipe: dict = RECIPE):
 
 
 def by_position(model, corpus) -> list[float]:
-    """Mean masked loss at each of the 64 positions, 15% hidden, over windows at stride 1."""
-    batches = list(masked_batches(iter(windows(corpus.valid, LENGTH, stride=1).split(256)),
+    """Mean masked loss at each of the 64 positions, 15% hidden, over windows at stride 2."""
+    batches = list(masked_batches(iter(windows(corpus.valid, LENGTH, stride=2).split(256)),
                                   corpus.vocab.ids["<mask>"], 8, replace=1.0, shuffle=0.0))
     losses = token_losses(model, masked_loss, batches)
     places = torch.cat([b.chosen.nonzero()[:, 1] for b in batches])
     return (torch.bincount(places, losses, minlength=LENGTH) / torch.bincount(places, minlength=LENGTH)).tolist()
 
 
-def single_mask(model, corpus, stride: int = 20) -> list[float]:
+def single_mask(model, corpus, stride: int = 40) -> list[float]:
     """Mean loss at each position when it is the only one hidden."""
     base = windows(corpus.valid, LENGTH, stride)
     means = []
@@ -53,6 +53,15 @@ def single_mask(model, corpus, stride: int = 20) -> list[float]:
     return means
 
 
+def stored_runs(digest: str) -> dict[int, dict]:
+    """The runs stored so far, by seed; none if other code made them. Read late, so that seeds may run side by side."""
+    try:
+        stored = load_results(NAME)
+    except ValueError:
+        return {}
+    return {run["seed"]: run for run in stored["runs"]} if stored["digest"] == digest else {}
+
+
 def main() -> None:
     """Train the seeds asked for, and save after each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -60,16 +69,12 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     digest = digest_modules(["benchmarks.encoder_seeds"])
     corpus = load_corpus("tide_clock")
-    try:
-        stored = load_results(NAME)
-        runs = {run["seed"]: run for run in stored["runs"]} if stored["digest"] == digest else {}
-    except ValueError:
-        runs = {}
     for seed in seeds:
         model, history = train(corpus, seed)
-        runs[seed] = dict(seed=seed, curve=history.evaluations, seconds=round(history.seconds, 1),
-                          by_position=[round(x, 4) for x in by_position(model, corpus)],
-                          single_mask=[round(x, 4) for x in single_mask(model, corpus)])
+        run = dict(seed=seed, curve=history.evaluations, seconds=round(history.seconds, 1),
+                   by_position=[round(x, 4) for x in by_position(model, corpus)],
+                   single_mask=[round(x, 4) for x in single_mask(model, corpus)])
+        runs = {**stored_runs(digest), seed: run}
         save_results(NAME, dict(recipe=RECIPE, runs=[runs[s] for s in sorted(runs)]),
                      command="python -m benchmarks.encoder_seeds", digest=digest)
         print(f"seed {seed}: {history.evaluations[-1][1]:.3f} nats, {history.seconds:.0f} s", flush=True)
