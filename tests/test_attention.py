@@ -202,13 +202,13 @@ def test_a_call_leaves_nothing_behind_on_the_module():
 
 
 def test_rotary_positions_count_on_from_a_cache():
-    class Fake:  # holds four earlier tokens; gives back what it gets
+    torch.manual_seed(0)
+    layer, x = MultiHeadAttention(12, 2, rotary=Rotary(6, 9)), torch.randn(B, 9, 12)
+    earlier = layer.keys_values(x[:, :4], torch.arange(4))
+
+    class Fake:  # holds four earlier tokens
         length = 4
 
         def extend(self, name, k, v):
-            return k, v
-
-    torch.manual_seed(0)
-    layer, x = MultiHeadAttention(12, 2, rotary=Rotary(6, 9)), torch.randn(B, T, 12)
-    want = layer(x, positions=torch.arange(4, 9))
-    torch.testing.assert_close(layer(x, cache=Fake()), want)
+            return torch.cat((earlier[0], k), dim=2), torch.cat((earlier[1], v), dim=2)
+    torch.testing.assert_close(layer(x[:, 4:], mask=causal_mask(9)[4:], cache=Fake()), layer(x, mask=causal_mask(9))[:, 4:])

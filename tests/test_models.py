@@ -183,6 +183,7 @@ def test_parameter_counts():
     assert count(build(Encoder, positions="sinusoidal")) == count(Encoder(SMALL))
     assert count(build(Encoder, positions="learned")) == count(Encoder(SMALL)) + LIMIT * D
     assert build(Encoder, activation="gelu").config.inner_width == 4 * D
+    assert Config(V, LIMIT, d_model=16).inner_width == 43  # 42.67, rounded
     assert build(Encoder, d_ff=17).config.inner_width == 17
 
 
