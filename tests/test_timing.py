@@ -40,6 +40,11 @@ def test_slow_calls_are_repeated_less(monkeypatch, seconds, calls, measured):
     assert times == pytest.approx([seconds] * measured)
 
 
+def test_another_clock_can_be_used():
+    ticks = iter(range(100))
+    assert time_call(lambda: None, budget=2.0, clock=lambda: next(ticks)) == [1, 1, 1]
+
+
 def test_sweep_leaves_out_what_would_take_too_long(monkeypatch):
     clocks = {}
 
