@@ -6,7 +6,7 @@
     python -m benchmarks.ablation --list
 
 Every run is stored as soon as it is done (d2lmini/results/encoder_ablation.json), so the command can be stopped
-and started again. All rows see as many characters as the record does, but for the row that says otherwise.
+and started again. All rows see as many characters as the record does.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ STRIDE = 3  # every third validation window, five passes: all characters are sco
 R = record.RECIPE
 ROWS = {
     "the record": R,
-    "AdamW instead of Muon": replace(R, optimizer="adamw"),
+    "AdamW instead of Muon": replace(R, optimizer="adamw", adam_lr=0.003),
     "learned positions": replace(R, positions="learned"),
     "15% hidden": replace(R, hidden=0.15),
     "64 windows a step": replace(R, batch=64, steps=R.steps * R.batch // 64),
     "constant rate": replace(R, decay=False),
+    "whole matrices in Muon": replace(R, tile=0),
     "four blocks": replace(R, blocks=4),
 }
 

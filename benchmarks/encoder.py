@@ -24,7 +24,6 @@ from tools.freshness import digest_modules
 from . import published, record
 from .protocol import BAR_ACCURACY, BAR_INTERIOR, PASSES, CorpusMissing, Quality, evaluate, load
 
-SEEDS = (0, 1, 2)
 CURVE, CHECKPOINTS = (250, 500, 1000, 1500, 2000), 5
 
 
@@ -32,7 +31,7 @@ def row(step: int, seconds: float, q: Quality) -> str:
     return f"{step:8d} {seconds:9.1f} {q.loss:9.3f} {q.interior:9.3f} {q.accuracy:9.3f}"
 
 
-def run(text, seeds=SEEDS, say=print) -> dict:
+def run(text, seeds, say=print) -> dict:
     """Train both recipes and return their curves: lists of (step, seconds, Quality)."""
     def scorer(times):  # five passes at the last of so many evaluations, one at the others
         left = iter(range(times - 1, -1, -1))
@@ -60,6 +59,8 @@ def points(curve) -> list[dict]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.encoder", description=__doc__.splitlines()[0])
     parser.add_argument("--save", action="store_true", help="write d2lmini/results/encoder_record.json")
+    parser.add_argument("--seeds", type=int, default=3, choices=range(1, 21), metavar="N",
+                        help="how many seeds of ours, from 0 on (3)")
     options = parser.parse_args(arguments)
     torch.set_num_threads(2)
     try:
@@ -69,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(f"Bar: interior at most {BAR_INTERIOR} nats, accuracy at least {BAR_ACCURACY}; {torch.get_num_threads()} threads.")
     print(f"Ours: {record.describe()}", flush=True)
-    curves = run(text, say=lambda line: print(line, flush=True))
+    curves = run(text, range(options.seeds), say=lambda line: print(line, flush=True))
     ends = [curve[-1] for curve in curves["ours"].values()]
     ratio = curves["published"][-1][1] / statistics.median(seconds for _, seconds, _ in ends)
     interior = statistics.median(q.interior for *_, q in ends)
