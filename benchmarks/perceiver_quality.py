@@ -25,7 +25,7 @@ from tools.freshness import digest_modules
 
 NAME, LENGTH = "perceiver_quality", 256
 KINDS = ["32", "64", "128", "256", "full", "unplaced", "table"]
-RECIPE = dict(steps=300, batch=4, fraction=0.15, lr=0.02, adam_lr=0.003, latent_layers=1, encoder_layers=3)
+RECIPE = dict(steps=150, batch=4, fraction=0.15, lr=0.02, adam_lr=0.003, latent_layers=1, encoder_layers=3)
 
 
 def build(kind: str, vocab_size: int):
