@@ -201,10 +201,9 @@ def mask_grid(ax: Axes, mask, rows: Sequence[str] = (), cols: Sequence[str] = ()
     colors = np.broadcast_to(np.asarray(color, dtype=object), mask.shape)
     for (t, s), allowed in np.ndenumerate(mask):
         ax.add_patch(Rectangle((s - 0.44, t - 0.44), 0.88, 0.88, lw=0.8, ec=colors[t, s] if allowed else RULE,
-                               fc=colors[t, s] if allowed else "none"))
-        if not allowed:
-            ax.plot([s - 0.13, s + 0.13], [t - 0.13, t + 0.13], [s - 0.13, s + 0.13], [t + 0.13, t - 0.13],
-                    color=GREY, lw=0.8)
+                               fc=colors[t, s] if allowed else "none", in_layout=False))
+    crossed = np.argwhere(~mask)
+    ax.plot(crossed[:, 1], crossed[:, 0], "x", color=GREY, ms=5, mew=0.8, in_layout=False)
     ax.set(xlim=(-0.5, mask.shape[1] - 0.5), ylim=(mask.shape[0] - 0.5, -0.5), aspect="equal")
     ax.set_xticks(range(len(cols)), cols, rotation=90 if max(map(len, cols), default=0) > 2 else 0)
     ax.set_yticks(range(len(rows)), rows)

@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from .checks import check_number, check_text
+from ..checks import check_number, check_text
 
 KEY = "d2lmini_claim"
 
@@ -131,7 +131,3 @@ def main(arguments: list[str] | None = None) -> int:
         for c in found:
             print(f"{'✔' if c['holds'] else '✘'} {c['chapter']}: {c['name']}: {c['bound']}, measured {c['measured']}")
     return 0 if all(c["holds"] for c in found) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
