@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .checks import check_ids, check_int, check_number, seeded_generator
+from .checks import check_flags, check_ids, check_int, check_number, seeded_generator
 from .masks import check_mask
 
 
@@ -138,14 +138,16 @@ def masked_batches(text_windows: Iterator[torch.Tensor], mask_id: int, seed: int
     return (mask_tokens(ids, mask_id, generator=generator, **how) for ids in text_windows)
 
 
-def pad_batch(sequences: Sequence[torch.Tensor], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Stack sequences of different lengths, padded on the right.
+def pad_batch(sequences: Sequence[torch.Tensor], pad_id: int, left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stack sequences of different lengths, padded on the right, or on the left for ``generate``.
 
     Args:
         sequences: B tensors (length,) int64, none empty.
-        pad_id: the id written behind the shorter ones. Any valid id will do: what makes it padding is the mask.
+        pad_id: the id written beside the shorter ones. Any valid id will do: what makes it padding is the mask.
+        left: pad in front, so that the last tokens stand in one column: what ``generate`` continues.
     Returns:
-        ids (B, longest) int64 and lengths (B,) int64, from which ``padding_mask(lengths)`` makes the mask.
+        ids (B, longest) int64 and lengths (B,) int64, from which ``padding_mask(lengths)`` makes the mask of a batch
+        padded on the right; ``generate(..., lengths=lengths)`` takes one padded on the left.
     Raises:
         ValueError: if there are no sequences, or one is empty, not 1-D or holds no ids.
     Built in chapter 1.
@@ -156,5 +158,7 @@ def pad_batch(sequences: Sequence[torch.Tensor], pad_id: int) -> tuple[torch.Ten
     if any(len(s) == 0 for s in sequences):
         raise ValueError(f"sequences have lengths {[len(s) for s in sequences]}; expected length >= 1 for each.")
     check_int("pad_id", pad_id, minimum=0)
-    ids = torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=pad_id)
+    check_flags(left=left)
+    side = "left" if left else "right"
+    ids = torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=pad_id, padding_side=side)
     return ids, torch.tensor([len(s) for s in sequences])

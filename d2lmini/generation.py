@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import nn
 
-from .checks import check_ids, check_int
+from .checks import check_callable, check_flags, check_ids, check_int
 from .masks import combine, padding_mask, prefix_mask
 from .models import Encoder
 from .sampling import check_sampling, make_generator, sample_token
@@ -20,8 +20,10 @@ class Cache:
     Read the prompt once, then one token at a time: ``model(prompt, cache=cache)``, ``model(token, cache=cache)``...
     Each call writes its tokens' keys and values behind those of the calls before it and attends to all.
 
-    A cache belongs to one prompt. Reading several tokens into a cache that is not empty is refused, for the
-    old prompt would then stand before the new one; make a new ``Cache`` for each prompt, as ``generate`` does.
+    A cache belongs to one model and one prompt; make a new one for each, as ``generate`` does. Reading several
+    tokens into a cache that is not empty is refused, for the old prompt would then stand before the new one, and so
+    is a model with other layers or widths. What cannot be told apart is not: a single token from the next one of
+    the text, or a model from another of the same shape.
 
     Args:
         capacity: tokens that fit, at least 1; usually the model's ``max_len``.
@@ -34,6 +36,7 @@ class Cache:
     def __init__(self, capacity: int):
         self.capacity = check_int("capacity", capacity)
         self.length = 0
+        self.written: set[str] = set()  # layers that the call under way has filled
         self.buffers: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
         self.fixed: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -61,6 +64,7 @@ class Cache:
         end = self.length + tokens
         keys[:, :, self.length:end] = k
         values[:, :, self.length:end] = v
+        self.written.add(name)
         return keys[:, :, :end], values[:, :, :end]
 
     def once(self, name: str, make: Callable[[], tuple[torch.Tensor, torch.Tensor]]):
@@ -73,6 +77,11 @@ class Cache:
 
     def advance(self, tokens: int) -> None:
         """Count ``tokens`` as read, once every layer has written them."""
+        missed = self.buffers.keys() - self.written
+        if missed:
+            raise ValueError(f"cache holds layer {min(missed)!r}, which this model did not fill; it was filled by "
+                             f"another model: make a new Cache({self.capacity}).")
+        self.written.clear()
         self.length += tokens
 
 
@@ -107,7 +116,9 @@ def generate(model: nn.Module, prompt_ids: torch.Tensor, max_new_tokens: int, *,
         stop_ids: token ids that end a sequence; the one that ended it is kept.
         stop: called as ``stop(row)`` with a sequence so far, prompt included, (length,) int64 on the CPU; ends it
             when true.
-        lengths: real lengths of prompts padded on the left, B numbers in [1, P]; None if all have length P.
+        lengths: real lengths of prompts padded on the left, as ``pad_batch(prompts, pad_id, left=True)`` makes them:
+            B numbers in [1, P]; None if all have length P. Each prompt sees only its own tokens; which random
+            numbers it gets depends on its row.
         prefix_lm: let the prompt's tokens see each other on both sides, for a model trained with ``prefix_mask``.
         use_cache: keep keys and values; False recomputes.
     Returns:
@@ -118,13 +129,19 @@ def generate(model: nn.Module, prompt_ids: torch.Tensor, max_new_tokens: int, *,
     Source: temperature, top-k and top-p as in ``next_token_distribution``. Built in chapter 3.
     """
     config = _check_model(model)
+    check_flags(greedy=greedy, prefix_lm=prefix_lm, use_cache=use_cache)
+    if stop is not None:
+        check_callable("stop", stop)
+    own = make_generator(seed, generator)
     if greedy and (temperature, top_k, top_p) != (1.0, None, None):
         raise ValueError(f"greedy=True with temperature={temperature}, top_k={top_k}, top_p={top_p} is contradictory: "
                          f"greedy ignores them; give one or the other.")
     check_sampling(config.vocab_size, temperature, top_k, top_p)
     draw = dict(temperature=temperature, top_k=top_k, top_p=top_p,
-                generator=None if greedy else make_generator(seed, generator))
-    stop_ids = {check_int("stop_ids", int(i), minimum=0, maximum=config.vocab_size - 1) for i in stop_ids}
+                generator=None if greedy else own)
+    if not isinstance(stop_ids, Iterable):
+        raise ValueError(f"stop_ids={stop_ids!r} is not a list; give the token ids that end a text, such as [0].")
+    stop_ids = {check_int("stop_ids", i, minimum=0, maximum=config.vocab_size - 1) for i in stop_ids}
     prompt, lengths = _check_prompt(prompt_ids, lengths, check_int("max_new_tokens", max_new_tokens), config)
 
     batch, start = prompt.shape
@@ -139,7 +156,7 @@ def generate(model: nn.Module, prompt_ids: torch.Tensor, max_new_tokens: int, *,
             buffer[:, n] = token.to(buffer.device)
             for b in running.nonzero()[:, 0].tolist():
                 row = buffer[b, start - lengths[b]:n + 1]
-                if token[b].item() in stop_ids or (stop is not None and stop(row.cpu())):
+                if token[b].item() in stop_ids or (stop is not None and stop(row.cpu().clone())):
                     running[b], ends[b] = False, n + 1
             if not running.any():
                 break
@@ -176,14 +193,22 @@ def _check_model(model):
     return config
 
 
+def _as_lengths(lengths):
+    try:
+        return torch.as_tensor(lengths, device="cpu")
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"lengths={lengths!r} is not a list of whole numbers; give the real length of each "
+                         f"prompt.") from None
+
+
 def _check_prompt(prompt_ids, lengths, new, config):
     if isinstance(prompt_ids, torch.Tensor) and prompt_ids.ndim == 1:
         prompt_ids = prompt_ids[None]
     if isinstance(prompt_ids, torch.Tensor) and prompt_ids.numel() == 0:
         raise ValueError("prompt_ids is empty; give at least one token to continue, such as a space or a line end.")
-    check_ids("prompt_ids", prompt_ids, config.vocab_size)
+    prompt_ids = check_ids("prompt_ids", prompt_ids, config.vocab_size)
     batch, size = prompt_ids.shape
-    lengths = torch.full((batch,), size) if lengths is None else torch.as_tensor(lengths, device="cpu")
+    lengths = torch.full((batch,), size) if lengths is None else _as_lengths(lengths)
     if lengths.shape != (batch,) or lengths.dtype not in (torch.int64, torch.int32) or \
             lengths.min() < 1 or lengths.max() > size:
         raise ValueError(f"lengths={lengths.tolist()} do not fit {batch} prompts padded to {size} tokens; give the "

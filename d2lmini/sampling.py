@@ -24,7 +24,7 @@ def next_token_distribution(logits: torch.Tensor, temperature: float = 1.0, top_
         (..., V) in the dtype and on the device of ``logits``; rows sum to 1. No gradient flows through it.
     Raises:
         ValueError: on a number out of range, or logits that are NaN, +inf, or -inf for every token of a row.
-    Source: top-p is Holtzman et al. 2020, section 3.1; top-k Fan et al. 2018, section 5.2. Built in chapter 3.
+    Source: top-p is Holtzman et al. 2020, section 3.1; top-k Fan et al. 2018. Built in chapter 3.
     """
     check_logits(logits)
     check_sampling(logits.shape[-1], temperature, top_k, top_p)
@@ -36,7 +36,9 @@ def next_token_distribution(logits: torch.Tensor, temperature: float = 1.0, top_
         ranked /= ranked.sum(dim=-1, keepdim=True)
     if top_p is not None and top_p < 1:
         before = ranked.cumsum(dim=-1) - ranked  # what the more likely tokens already cover
-        ranked[before >= top_p] = 0
+        beyond = before >= top_p - 1e-9  # with a margin, since sums of equal shares round either way
+        beyond[..., 0] = False  # the most likely token stays, however small top_p is
+        ranked[beyond] = 0
         ranked /= ranked.sum(dim=-1, keepdim=True)
     return torch.zeros_like(p).scatter(-1, order, ranked).to(logits.device, logits.dtype)
 
@@ -67,12 +69,10 @@ def check_logits(logits: torch.Tensor) -> torch.Tensor:
 def check_sampling(vocab_size: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
     """Raise ValueError unless the three numbers can adjust a distribution over ``vocab_size`` tokens."""
     try:
-        check_number("temperature", temperature, 0, low_open=True)
+        check_number("temperature", temperature, 0, low_open=True, high_open=True)
     except ValueError as error:
         raise ValueError(f"{error} For the most likely token every time, which is the limit at 0, "
                          f"use greedy=True.") from None
-    if temperature == float("inf"):
-        raise ValueError("temperature=inf would ignore the model; give a finite number above 0, about 0.5 to 1.5.")
     if top_k is not None:
         check_int("top_k", top_k, minimum=1, maximum=vocab_size)
     if top_p is not None:
@@ -93,5 +93,5 @@ def make_generator(seed: int | None, generator: torch.Generator | None) -> torch
     if seed is None:
         fresh.seed()  # from the operating system's entropy
     else:
-        fresh.manual_seed(check_int("seed", seed, minimum=0))
+        fresh.manual_seed(check_int("seed", seed, minimum=0, maximum=2**63 - 1))
     return fresh

@@ -7,7 +7,7 @@ import torch
 from small_decoder import V, left_padded, make_model, some_ids
 from torch import nn
 
-from d2lmini import Config, Encoder, generate, prefix_mask
+from d2lmini import Cache, Config, Encoder, generate, pad_batch, prefix_mask
 
 
 @pytest.mark.parametrize("settings", [dict(greedy=True), dict(seed=3),
@@ -179,3 +179,38 @@ def test_an_encoder_or_a_bare_module_cannot_generate():
         generate(Encoder(Config(vocab_size=V, max_len=23)), some_ids(1, 3), 4)
     with pytest.raises(ValueError, match="Linear without config"):
         generate(nn.Linear(2, 2), some_ids(1, 3), 4)
+
+
+def test_a_batch_padded_on_the_left_by_the_package_continues_each_prompt_as_alone():
+    model = make_model()
+    prompts = [torch.tensor([1, 2, 3, 4, 5]), torch.tensor([6, 7])]
+    ids, lengths = pad_batch(prompts, 0, left=True)
+    together = generate(model, ids, 4, greedy=True, lengths=lengths)
+    for prompt, row in zip(prompts, together):
+        assert torch.equal(row, generate(model, prompt, 4, greedy=True)[0])
+
+
+def test_a_cache_refuses_a_model_with_fewer_layers_and_stays_usable():
+    model, ids, cache = make_model(), torch.tensor([[1, 2, 3, 4]]), Cache(10)
+    with torch.no_grad():
+        model(ids[:, :3], cache=cache)
+        with pytest.raises(ValueError, match="cache holds layer 'decoder.2.self', which this model did not fill"):
+            make_model(num_layers=2)(ids[:, 3:], cache=cache)
+        torch.testing.assert_close(model(ids[:, 3:], cache=cache), model(ids)[:, 3:], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("wrong, match", [
+    (dict(lengths="abc"), "lengths='abc'"), (dict(stop_ids=3), "stop_ids=3"), (dict(stop_ids=[True]), "stop_ids=True"),
+    (dict(stop=3), "stop=3"), (dict(greedy="no"), "greedy='no'"), (dict(prefix_lm="no"), "prefix_lm='no'"),
+    (dict(use_cache=None), "use_cache=None"), (dict(greedy=True, seed=-5), "seed=-5"), (dict(seed=2**64), "seed="),
+])
+def test_generate_names_the_wrong_argument(wrong, match):
+    with pytest.raises(ValueError, match=match):
+        generate(make_model(), torch.tensor([1, 2]), 2, **wrong)
+
+
+def test_a_stop_function_cannot_write_into_the_text():
+    model, prompt = make_model(), torch.tensor([1, 2, 3])
+    spoiled = generate(model, prompt, 3, greedy=True, stop=lambda row: bool(row.fill_(0).sum()))[0]
+    assert torch.equal(spoiled, generate(model, prompt, 3, greedy=True)[0])
+    assert generate(model, prompt.int(), 1, greedy=True)[0].dtype == torch.int64

@@ -96,3 +96,8 @@ def test_a_generated_token_follows_the_models_distribution():
     chi_square = ((counts - exact) ** 2 / exact).sum()
     tail = torch.special.gammaincc(torch.tensor((len(exact) - 1) / 2, dtype=torch.float64), chi_square / 2)
     assert tail > FALSE_ALARM
+
+
+@pytest.mark.parametrize("size, top_p, kept", [(10, 0.8, 8), (10, 0.9, 9), (20, 0.4, 8), (20, 0.45, 9), (20, 0.55, 11), (10, 1e-12, 1)])
+def test_top_p_keeps_the_fewest_of_equal_tokens(size, top_p, kept):
+    assert (next_token_distribution(torch.zeros(size), top_p=top_p) > 0).sum() == kept
