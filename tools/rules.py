@@ -13,7 +13,7 @@ MAX_LINES = 25
 HIDING_TAGS = {"hide-input", "hide-cell", "hide-output", "remove-input", "remove-cell", "remove-output"}
 SOURCE_HIDING_TAGS = HIDING_TAGS - {"hide-output", "remove-output"}
 WIDGET = "application/vnd.jupyter.widget"
-MACHINE_PATH = re.compile(r"(?:/home/|/Users/|/root/|/tmp/|/work/|/opt/|site-packages|ipykernel_\d|[A-Z]:\\\\?Users)")
+MACHINE_PATH = re.compile(r"(?:/(?:home|Users|root|tmp|work|opt)/|site-packages|ipykernel_\d|[A-Z]:\\\\?Users)")
 WARNING = re.compile(r"\b\w*Warning:|warnings\.warn")
 PROGRESS = re.compile(r"\r|\x1b\[|\d+%\|")
 
