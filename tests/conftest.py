@@ -1,5 +1,7 @@
-"""What several test files share: the book, built once a session, and its pages."""
+"""What several test files share: the book, built once a session, its pages, and one browser."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+    "--disable-component-update", "--no-first-run",
+]
 
 
 def notebooks() -> list[Path]:
@@ -38,3 +45,22 @@ def book(book_build) -> Path:
 def pages(book) -> list[str]:
     """The addresses of all pages below the book's folder, the reader's own first."""
     return sorted(p.relative_to(book).as_posix() for p in book.rglob("*.html") if "_static" not in p.parts)
+
+
+def chromium() -> str | None:
+    named = os.environ.get("D2LMINI_CHROMIUM")
+    return named or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    path = chromium()
+    if path is None:
+        if os.environ.get("D2LMINI_REQUIRE_BROWSER") == "1":
+            pytest.fail("no Chromium on this machine, and D2LMINI_REQUIRE_BROWSER=1 asks for one")
+        pytest.skip("no Chromium on this machine; install the package `chromium` to run the browser tests")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        with playwright.chromium.launch(executable_path=path, args=FLAGS) as launched:
+            yield launched

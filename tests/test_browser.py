@@ -6,23 +6,11 @@ D2LMINI_REQUIRE_BROWSER=1. D2LMINI_CHROMIUM names another browser of its family.
 
 import functools
 import http.server
-import os
-import shutil
 import threading
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
-    "--disable-component-update", "--no-first-run",
-]
 VIEWS = [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]
-
-
-def chromium() -> str | None:
-    named = os.environ.get("D2LMINI_CHROMIUM")
-    return named or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class QuietServer(http.server.SimpleHTTPRequestHandler):
@@ -38,20 +26,6 @@ def address(book):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser():
-    path = chromium()
-    if path is None:
-        if os.environ.get("D2LMINI_REQUIRE_BROWSER") == "1":
-            pytest.fail("no Chromium on this machine, and D2LMINI_REQUIRE_BROWSER=1 asks for one")
-        pytest.skip("no Chromium on this machine; install the package `chromium` to run the browser tests")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        with playwright.chromium.launch(executable_path=path, args=FLAGS) as launched:
-            yield launched
 
 
 @pytest.fixture(scope="session")
