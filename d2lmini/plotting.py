@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Sequence
 from contextlib import contextmanager
 
@@ -9,6 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+from PIL import Image
 
 from .checks import check_number
 
@@ -19,14 +23,22 @@ PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY)
 FAMILY = {"encoder": BLUE, "decoder": ORANGE, "encoder-decoder": GREEN, "perceiver": PURPLE, "prefix-LM": SKY}
 INK, PAPER, RULE = "#1F2937", "#FDFDFB", "#D1D5DB"
 
+# A page shows an inch of figure as 120 of its pixels and stores two dots for each. At 4.8 inches a figure fits a
+# phone with letters of about 9 pixels; wider ones are for panels side by side.
+ONE, SEVERAL = 4.8, 6.4
+PIXELS_PER_INCH, DENSITY = 120, 2
+DOTS_PER_INCH = DENSITY * PIXELS_PER_INCH
+
 STYLE = {
-    "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER, "figure.dpi": 160,
-    "savefig.dpi": 160, "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
-    "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.labelsize": 9,
-    "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": RULE,
-    "grid.linewidth": 0.6, "axes.axisbelow": True, "lines.linewidth": 1.8, "legend.frameon": False,
-    "legend.fontsize": 8, "axes.prop_cycle": plt.cycler(color=PALETTE), "figure.constrained_layout.use": True,
+    "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER, "figure.dpi": PIXELS_PER_INCH,
+    "savefig.dpi": DOTS_PER_INCH, "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
+    "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.labelsize": 9,
+    "axes.edgecolor": GREY, "axes.linewidth": 0.8, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK,
+    "ytick.color": INK, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid": True, "grid.color": "#E5E7EB", "grid.linewidth": 0.6,
+    "axes.axisbelow": True, "lines.linewidth": 1.8, "lines.solid_capstyle": "round", "legend.frameon": False,
+    "legend.fontsize": 8.5, "legend.handlelength": 1.6, "axes.prop_cycle": plt.cycler(color=PALETTE),
+    "figure.constrained_layout.use": True,
 }
 
 
@@ -37,14 +49,16 @@ def style():
         yield
 
 
-def figure(rows: int = 1, cols: int = 1, *, width: float = 6.4, height: float = 3.4, **kwargs):
+def figure(rows: int = 1, cols: int = 1, *, width: float | None = None, height: float = 3.4, **kwargs):
     """Return (figure, Axes or array of Axes) in the house style.
 
     Args:
         rows, cols: grid of Axes.
-        width, height: of the whole figure, in inches; 6.4 fills the text column.
+        width, height: of the whole figure, in inches; by default 4.8 wide, or 6.4 with Axes side by side.
         kwargs: passed to ``plt.subplots``.
     """
+    if width is None:
+        width = ONE if cols == 1 else SEVERAL
     with style():
         return plt.subplots(rows, cols, figsize=(width, height), **kwargs)
 
@@ -64,14 +78,46 @@ def show(fig: Figure, alt: str) -> None:
         raise ValueError(f"alt={alt!r} is too short; say in a sentence what a reader would see in the figure.")
     from IPython.display import display  # imported here: the package works without IPython until something is shown
 
+    _house_words(fig)
+    data, width, height = picture(fig)
+    display({"image/png": base64.b64encode(data).decode("ascii"), "text/plain": "a figure"}, raw=True,
+            metadata={"image/png": {"alt": alt.strip(), "width": width, "height": height}})
+    plt.close(fig)
+
+
+def _house_words(fig: Figure) -> None:
+    """Legends and titles that were made outside ``style()`` have matplotlib's own looks; give them the house's."""
     for legend in [*fig.legends, *(ax.get_legend() for ax in fig.axes)]:
-        if legend is not None:  # made outside ``style()``, so by matplotlib's own defaults
+        if legend is not None:
             legend.set_frame_on(False)
             for text in legend.get_texts():
-                text.set_fontsize(STYLE["legend.fontsize"])
+                text.set(fontsize=STYLE["legend.fontsize"], color=INK)
+    for ax in fig.axes:
+        if title := ax.get_title():
+            ax.set_title("")
+            ax.set_title(title, loc="left", fontsize=STYLE["axes.titlesize"], weight="bold", color=INK)
+
+
+def picture(fig: Figure) -> tuple[bytes, int, int]:
+    """Return a figure as PNG of at most 256 colours, two dots for each of the page's pixels; and its size on the page.
+
+    Nothing is cut off: what reaches beyond the figure's edge makes the picture larger.
+
+    Args:
+        fig: a matplotlib figure.
+    Returns:
+        (the file's bytes, width, height), the last two in the page's pixels.
+    """
+    raw, small = io.BytesIO(), io.BytesIO()
     with style():
-        display(fig, metadata={"image/png": {"alt": alt.strip()}})
-    plt.close(fig)
+        fig.canvas.draw()
+        whole = Bbox.union([Bbox.from_bounds(0, 0, *fig.get_size_inches()), fig.get_tightbbox(fig.canvas.get_renderer())])
+        fig.savefig(raw, format="png", dpi=DOTS_PER_INCH, facecolor=fig.get_facecolor(), bbox_inches=whole)
+    with Image.open(raw) as image:
+        width, height = image.size
+        few = image.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    few.save(small, format="png", optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
+    return small.getvalue(), round(width / DENSITY), round(height / DENSITY)
 
 
 def attention_map(ax: Axes, weights, rows: Sequence[str], cols: Sequence[str], *, title: str = "",

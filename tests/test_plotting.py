@@ -1,15 +1,19 @@
 """Plotting: the house style comes and goes, figures carry alt text and are closed, maps have queries down the rows."""
 
+import base64
+import io
+
 import matplotlib
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from d2lmini.plotting import BLUE, FAMILY, PALETTE, attention_map, band, figure, show, style  # noqa: E402
+from d2lmini.plotting import BLUE, FAMILY, PALETTE, PAPER, attention_map, band, figure, picture, show, style  # noqa: E402
 
 WEIGHTS = torch.tensor([[0.7, 0.3, 0.0], [0.2, 0.2, 0.6]])
 ALT = "Two queries and three keys; the second query looks mostly at the third key."
@@ -37,13 +41,46 @@ def test_colours_can_be_told_apart():
     assert len(set(PALETTE)) == len(PALETTE) and set(FAMILY.values()) <= set(PALETTE)
 
 
-def test_show_gives_the_alt_text_and_closes_the_figure(monkeypatch):
+def test_one_panel_fits_a_phone_and_several_get_more_room():
+    for cols, width in ((1, 4.8), (3, 6.4)):
+        fig, _ = figure(2, cols)
+        assert fig.get_size_inches().tolist() == [width, 3.4]
+        plt.close(fig)
+
+
+def test_show_gives_the_alt_text_and_the_size_on_the_page_and_closes_the_figure(monkeypatch):
     got = []
-    monkeypatch.setattr("IPython.display.display", lambda fig, metadata: got.append((fig, metadata)))
-    fig, _ = figure()
+    monkeypatch.setattr("IPython.display.display", lambda data, raw, metadata: got.append((data, raw, metadata)))
+    fig, _ = figure(width=3.0, height=2.0)
     show(fig, f"  {ALT} ")
-    assert got == [(fig, {"image/png": {"alt": ALT}})]
+    ((data, raw, metadata),) = got
+    assert raw and metadata == {"image/png": {"alt": ALT, "width": 360, "height": 240}}
+    with Image.open(io.BytesIO(base64.b64decode(data["image/png"]))) as image:
+        assert image.size == (720, 480) and image.mode == "P"
+        assert image.info["dpi"] == (pytest.approx(240, abs=0.1),) * 2
     assert not plt.fignum_exists(fig.number)
+
+
+def test_titles_and_legends_made_outside_the_style_get_its_looks(ax, monkeypatch):
+    monkeypatch.setattr("IPython.display.display", lambda *args, **kwargs: None)
+    ax.plot([1, 2], label="line")
+    ax.legend(frameon=True, fontsize=14)
+    ax.set_title("by another name")
+    show(ax.figure, ALT)
+    assert ax.get_title() == "" and ax.get_title(loc="left") == "by another name"
+    assert not ax.get_legend().get_frame_on() and ax.get_legend().get_texts()[0].get_fontsize() == 8.5
+
+
+def test_a_picture_keeps_what_reaches_beyond_its_edge_and_its_colours(ax):
+    ax.figure.set_layout_engine("none")
+    _, width, height = picture(ax.figure)
+    ax.text(1.3, 0.5, "beyond", transform=ax.transAxes, color=BLUE)
+    ax.add_patch(plt.Rectangle((0, 0), 1, 1, color=BLUE))
+    data, wider, same = picture(ax.figure)
+    assert (width, height) == (4.8 * 120, 3.4 * 120) and wider > width + 50 and same == height
+    with Image.open(io.BytesIO(data)) as image:
+        colours = {color for _, color in image.convert("RGB").getcolors()}
+    assert {matplotlib.colors.to_rgb(name) for name in (BLUE, PAPER)} <= {tuple(c / 255 for c in rgb) for rgb in colours}
 
 
 def test_queries_run_down_the_rows(ax):
