@@ -30,6 +30,7 @@ ORDER = [
     "diagrams",
     "timing",
     "costs",
+    "exercises",
 ]
 
 

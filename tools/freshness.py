@@ -6,6 +6,9 @@ The digest of a notebook covers what can change its results and nothing else:
 - the syntax of the functions, classes and constants of `d2lmini` that it uses, and of what those use;
 - the content of the corpora, results files and figure scripts that they name.
 
+The cells of a chapter's exercises are left out: nothing else depends on them, a test compares them with what
+`tools.exercises` writes, and they are so quick that they are run again by themselves.
+
 A comment, a docstring, the words of an error message, or a function that is not used does not
 change it, so such an edit does not ask for ten minutes of training.
 """
@@ -28,7 +31,8 @@ INNOCENT = {"__version__", "__all__", "__doc__"}  # names that no result depends
 def digest_notebook(path: str | Path, root: Path = ROOT) -> str:
     """The digest of the notebook at `path`: 16 hexadecimal digits."""
     notebook = nbformat.read(path, as_version=4)
-    sources = [(c.source, c.metadata.get("tags", [])) for c in notebook.cells if c.cell_type == "code"]
+    sources = [(c.source, c.metadata.get("tags", [])) for c in notebook.cells
+               if c.cell_type == "code" and "exercise" not in c.metadata.get("tags", [])]
     trees = [ast.parse(split_magics(source)[0]) for source, _ in sources]
     wanted = set()
     cells = ast.Module([node for tree in trees for node in tree.body], [])
