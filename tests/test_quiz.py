@@ -10,7 +10,6 @@ from conftest import ROOT
 
 from d2lmini.exercises.quiz import Quiz
 from d2lmini.exercises.quizzes import QUESTIONS, quiz
-from test_browser import browser  # noqa: F401  (a fixture)
 
 NASTY = [
     {"question": "Is `</script><b>` shown as itself?", "type": "multiple_choice", "answers": [
@@ -64,7 +63,7 @@ def test_the_package_shows_a_quiz_without_a_browser_as_one_line():
 
 
 @pytest.fixture
-def page(browser, tmp_path):  # noqa: F811
+def page(browser, tmp_path):
     """The nasty quiz twice on one page, from a file."""
     shown = Quiz("nasty", NASTY)._repr_html_()
     file = Path(tmp_path) / "quiz.html"
@@ -129,7 +128,7 @@ def test_two_copies_on_a_page_do_not_disturb_each_other(page):
     assert page.locator(".d2l-quiz").nth(1).locator("[role=status]").first.inner_text() == ""
 
 
-def test_nothing_is_wider_than_a_phone_and_without_scripts_the_answers_unfold(page, browser):  # noqa: F811
+def test_nothing_is_wider_than_a_phone_and_without_scripts_the_answers_unfold(page, browser):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     plain = browser.new_context(java_script_enabled=False).new_page()
     plain.goto(page.url)
