@@ -7,7 +7,7 @@ that fill the results files (seeds, ablations) are not among them; each has a co
 import importlib
 import sys
 
-BENCHMARKS = ("encoder",)
+BENCHMARKS = ("encoder", "perceiver_cost")
 
 
 def main() -> int:
