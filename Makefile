@@ -10,7 +10,7 @@ export OMP_NUM_THREADS  ?= 2
 RUN := D2LMINI_PROGRESS=0 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv book test lab run bench clean
+.PHONY: help venv book test lab run exercises recall bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,13 @@ run: $(STAMP) ## run one chapter again in place: make run CH=02
 	@ls chapters/$(CH)_*.ipynb >/dev/null 2>&1 || { echo 'Which chapter? For example: make run CH=02' >&2; exit 2; }
 	$(RUN) -m tools.notebook run chapters/$(CH)_*.ipynb
 	$(RUN) -m tools.notebook table
+
+exercises: $(STAMP) ## write the chapters' exercises from the package into their notebooks, and test their checks
+	$(RUN) -m tools.exercises --all
+	$(RUN) -m d2lmini.exercises --mutants
+
+recall: $(STAMP) ## write copies of the chapters to study without the answers, into build/recall
+	$(RUN) -m tools.recall
 
 bench: $(STAMP) ## run the long experiments again (where there are any)
 	@test -d benchmarks || { echo 'There are no benchmarks here.' >&2; exit 2; }

@@ -17,7 +17,13 @@ FLAGS = [
 
 
 def notebooks() -> list[Path]:
-    return sorted((ROOT / "chapters").glob("*.ipynb"))
+    """The book's notebooks: chapters, appendices and worked solutions."""
+    return sorted(p for p in (ROOT / "chapters").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+
+
+def page_of(path: Path) -> str:
+    """A notebook's address in the book, without its ending, such as "chapters/02_encoder"."""
+    return path.relative_to(ROOT).with_suffix("").as_posix()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urlparse
 
 import pytest
-from conftest import ROOT, notebooks
+from conftest import ROOT, notebooks, page_of
 
 FETCHING = {  # what a browser fetches by itself, by tag and attribute
     "script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src", "embed": "src",
@@ -50,7 +50,7 @@ def test_book_builds_without_a_warning(book_build):
 def test_every_chapter_became_a_page(pages):
     assert "chapters/index.html" in pages
     for path in notebooks():
-        assert f"chapters/{path.stem}.html" in pages
+        assert f"{page_of(path)}.html" in pages
 
 
 def test_no_page_outside_the_chapters_was_picked_up(pages):

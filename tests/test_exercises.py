@@ -66,7 +66,8 @@ def test_at_least_three_wrong_answers_of_its_own_each_rejected_by_name(exercise)
 @pytest.mark.parametrize("exercise", EVERY, ids=IDS)
 def test_it_says_what_a_learner_wants_to_know(exercise):
     assert exercise.difficulty in (1, 2, 3) and 1 <= exercise.minutes <= 60
-    for text in (exercise.why, exercise.statement, exercise.tip, exercise.knowing):
+    assert len(exercise.statement.split()) >= 10
+    for text in (exercise.why, exercise.tip, exercise.knowing):
         assert len(text.split()) >= 5 and text[0] != " " and text.rstrip()[-1] in ".?!)", text
     if isinstance(exercise, Function):
         assert exercise.cases() or exercise.probe

@@ -47,6 +47,15 @@ def test_attention_with_one_thing_wrong(change, said, capsys):
     assert out.startswith("✘ 1.4") and said in out and "expected" in out and "index" in out
 
 
+def test_of_two_mistakes_the_one_that_shows_first_is_named(capsys):
+    out = attempt("safe_attention", "def my_safe_attention(q, k, v, mask):\n    scores = q @ k.mT\n"
+                  "    return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v", capsys)
+    assert "the scale is missing" in out  # and once it is there:
+    out = attempt("safe_attention", "def my_safe_attention(q, k, v, mask):\n    scores = q @ k.mT / q.shape[-1] ** 0.5\n"
+                  "    return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v", capsys)
+    assert "a row in which everything is masked gives NaN" in out
+
+
 def test_attention_that_is_right_in_float64_is_right(capsys):
     source = ATTENTION.format(scale="/ q.shape[-1] ** 0.5", blocked="~mask", dim="-1").replace("q @", "q.double() @ ", 1)
     source = source.replace("k.transpose", "k.double().transpose").replace("@ v", "@ v.double()")

@@ -163,7 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "run":
         return _run_all(options.paths)
     if options.command == "check":
-        return _check_all(options.paths or sorted((ROOT / "chapters").glob("*.ipynb")))
+        return _check_all(options.paths or sorted((ROOT / "chapters").glob("**/*.ipynb")))
     print("chapters/index.md: " + ("new times" if table.update() else "the table is current"))
     return 0
 

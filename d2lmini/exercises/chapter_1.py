@@ -190,6 +190,8 @@ safe_attention = Function(
                 "number cancels when all have it", lambda q, k, v, mask: _attend(q, k, v, mask, penalty=-1e9)),
         Mistake("masks after softmax", "the weights are masked after the softmax, so what is left no longer sums to 1; mask the "
                 "scores before it", lambda q, k, v, mask: (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) * mask @ v),
+        Mistake("mask added", "a boolean mask was added to the scores: that adds 1 where it is True and hides nothing; write -inf where "
+                "it is False", lambda q, k, v, mask: ((q @ k.mT / q.shape[-1] ** 0.5) + mask).softmax(-1) @ v),
         Mistake("returns the weights", "this is the weights; multiply them with the values", lambda q, k, v, mask:
                 _attend(q, k, torch.eye(k.shape[-2]), mask)),
     ),

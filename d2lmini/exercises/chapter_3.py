@@ -97,7 +97,7 @@ nucleus = Function(
     cases=lambda: [dict(probabilities=(2 * seeded(s, 3, 11)).softmax(-1), top_p=p) for s, p in ((0, 0.7), (1, 0.9), (2, 0.85))],
     mistakes=(
         Mistake("drops the crosser", "the token that crosses p is missing: keep it, or the kept ones hold less than p",
-                lambda probabilities, top_p: _cut(probabilities, top_p, strict=True).nan_to_num()),
+                lambda probabilities, top_p: _cut(probabilities, top_p, strict=True)),
         Mistake("not renormalised", "the kept probabilities no longer sum to 1: divide by their sum",
                 lambda probabilities, top_p: _cut(probabilities, top_p, scale=False)),
         Mistake("left sorted", "the result is still sorted by probability; put each token back in its place",
@@ -164,7 +164,7 @@ cached_attention = Function(
 
 
 def _look_up(prompt):
-    """Answer from the prompt: (B, 2n + 1) int64, n pairs key value, then one of the keys.
+    """Answer from the prompt (B, 2n + 1) int64: n pairs of key and value, then a key.
 
     Returns the value that stands behind that key, (B,) int64. No key occurs twice.
     """

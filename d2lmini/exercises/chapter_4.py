@@ -146,9 +146,9 @@ no_causal = Values(
 
 
 def _hit_rate(weights, alignment):
-    """The share of target positions whose head-averaged weight is largest where it should be.
+    """The share of target positions whose head-averaged weight is largest in place.
 
-    weights (B, H, T, S); alignment (T,) int64, the right source position of each -> number.
+    weights (B, H, T, S); alignment (T,) int64: each one's right source position.
     """
     return (weights.mean(dim=1).argmax(dim=-1) == alignment).float().mean().item()
 

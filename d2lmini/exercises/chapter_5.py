@@ -12,7 +12,7 @@ from .values import Field, Values, choice, options_as_text
 
 
 def _read_flops(n, m, d):
-    """FLOPs of M latents of width D reading N inputs and attending to each other once."""
+    """FLOPs of M latents of width D that read N inputs, then attend to each other."""
     read = 4 * n * d**2 + 4 * m * d**2 + 4 * m * n * d
     among_themselves = 8 * m * d**2 + 4 * m**2 * d
     return read + among_themselves
@@ -98,7 +98,7 @@ sweep_latents = Values(
 
 
 def _io_head(latents, queries, w_q, w_k, w_v):
-    """Let K output queries read the latents, one head: (B, M, D), (K, D) -> (B, K, d_v).
+    """K output queries read the latents, one head: (B, M, D), (K, D) -> (B, K, d_v).
 
     w_q and w_k (D, d_k), w_v (D, d_v).
     """

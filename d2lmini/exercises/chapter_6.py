@@ -26,7 +26,7 @@ def _terms_add_up(terms, arguments):
     """The list of terms as one tensor."""
     x0, count = arguments["x0"], len(arguments["branches"])
     if not isinstance(terms, (list, tuple)) or not all(isinstance(t, torch.Tensor) for t in terms):
-        kind = f"a tensor of shape {tuple(terms.shape)}" if isinstance(terms, torch.Tensor) else f"a {type(terms).__name__}"
+        kind = f"a tensor of shape {tuple(terms.shape)}" if isinstance(terms, torch.Tensor) else f"of type {type(terms).__name__}"
         raise Complaint(f"a list of {count} tensors is wanted, the terms added to x0; this is {kind}"
                         if terms is not None else "the result is None; is a `return` missing?")
     if len(terms) == count + 1 and terms[0].shape == x0.shape and torch.allclose(terms[0].double(), x0.double()):
@@ -131,7 +131,7 @@ sandwich = Function(
 
 
 def _layer_norm(x, gain, bias, eps):
-    """LayerNorm over the last axis: x (B, T, D), gain and bias (D,), eps under the root."""
+    """LayerNorm over the last axis of x (B, T, D); gain and bias are (D,)."""
     centred = x - x.mean(dim=-1, keepdim=True)
     variance = centred.square().mean(dim=-1, keepdim=True)
     return gain * centred / (variance + eps).sqrt() + bias
@@ -160,6 +160,8 @@ layer_norm = Function(
                 _norm_but(unbiased=True)),
         Mistake("no mean", "the mean is not subtracted: this is RMSNorm with a bias", _norm_but(centre=False)),
         Mistake("wrong axis", "mean and variance run over the wrong axis; each token is normalised by itself, dim=-1", _norm_but(dim=0)),
+        Mistake("std() + eps", "two things: torch's std divides by D - 1 where LayerNorm divides by D (unbiased=False), and eps belongs "
+                "under the root", _norm_but(unbiased=True, outside=True)),
         Mistake("eps outside", "eps is added to the root; it belongs under it", _norm_but(outside=True)),
         Mistake("bias before gain", "the bias is scaled too: multiply by the gain first, then add", _norm_but(swap=True)),
     ),

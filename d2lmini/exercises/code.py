@@ -66,7 +66,7 @@ class Function(Exercise):
         got = self.tidy(got, case)
         problem = difference(got, want)
         if problem:
-            known = self.recognise(answer)
+            known = self.recognise(answer, case)
             raise Complaint(f"{known}\n  {problem}" if known else f"{problem}\n  called with {describe(case)}")
 
     def call(self, answer: Callable, arguments, names: tuple[str, ...] = ()) -> object:
@@ -83,25 +83,29 @@ class Function(Exercise):
         for name, before, after in zip(names, arguments, handed):
             if changed(before, after):
                 raise Complaint(f"your function changes its argument `{name}` in place, and whoever called it has lost "
-                                f"the original; work on a copy ({name}.clone()), or use operations without a trailing _")
+                                f"the original; work on a copy ({name}.{'clone' if isinstance(before, torch.Tensor) else 'copy'}"
+                                f"()), or use operations that make new values")
         return result
 
-    def recognise(self, answer: Callable) -> str:
-        """The diagnosis of the known mistake that behaves as this answer does on every case, or ""."""
-        cases = self.cases()
-        for mistake in self.mistakes:
-            if not callable(mistake.answer):
-                continue
-            try:
-                if all(self.alike(answer, mistake.answer, case) for case in cases):
+    def recognise(self, answer: Callable, failed: dict) -> str:
+        """The diagnosis of the known mistake that behaves as this answer does, or "".
+
+        One that agrees on every case goes first; else one that agrees where the answer failed, for an answer may
+        make two mistakes of which the other shows elsewhere.
+        """
+        for cases in (self.cases(), [failed]):
+            for mistake in self.mistakes:
+                if callable(mistake.answer) and all(self.alike(answer, mistake.answer, case) for case in cases):
                     return mistake.says
-            except Exception:  # a mistake may fail where the answer does not; then it is not that one
-                continue
         return ""
 
     def alike(self, first: Callable, second: Callable, case: dict) -> bool:
-        a, b = (self.tidy(f(*map(clone, case.values())), case) for f in (first, second))
-        return difference(a, b) is None
+        """Do two functions give the same here?"""
+        try:
+            a, b = (self.tidy(f(*map(clone, case.values())), case) for f in (first, second))
+            return difference(a, b) is None
+        except Exception:  # one of them fails where the other does not, or gives what cannot be compared
+            return False
 
     def source(self) -> str:
         """The solution's source under the learner's name."""

@@ -129,7 +129,7 @@ QUESTIONS = {
         _ask("Why does decoder-only dominate assistants?",
              (True, "One objective on all text, one stack, one cache; every parameter serves writing, and tasks can be put into the prompt.", "Simplicity that scales, and one interface from pretraining to tuning."),
              (False, "A causal mask understands text better.", "It sees less; at equal size an encoder reads better."),
-             (False, "Encoders cannot be trained on unlabelled text.", "BERT was.")),
+             (False, "Encoders cannot be trained on unlabelled text.", "BERT was trained on nothing else.")),
         _ask("When is encoder–decoder still a good choice?",
              (True, "When a complete source is turned into another sequence: translation, summaries, speech to text.", "Also when one source is read once and answered often."),
              (False, "Never.", "Speech recognisers and many translators are encoder–decoders today."),

@@ -125,9 +125,9 @@ class Values(Exercise):
             return Folded("Solution", f"The worked solution (chapters/solutions/{self.worked}.ipynb, linked above) trains, measures "
                                       f"and discusses. Your numbers differ with budget and seed.\n\n{self.notes}")
         folded = super().solution()
-        parts = [f"- **{name + ': ' if name else ''}({letter}) {text}** {says}" for name, one in self.fields.items()
-                 for letter, (text, says) in one.options.items()]
-        folded.note = "\n\n".join(p for p in ("\n".join(parts), self.notes) if p)
+        reasons = dict.fromkeys(f"- **({letter}) {text}** {says}" for one in self.fields.values()
+                                for letter, (text, says) in one.options.items())  # fields may share their options
+        folded.note = "\n\n".join(p for p in ("\n".join(reasons), self.notes) if p)
         return folded
 
 
