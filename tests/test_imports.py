@@ -24,12 +24,16 @@ ORDER = [
     "generation",
     "seq2seq",
     "tasks",
+    "wirings",
+    "contests",
+    "baselines",
     "results",
     "claims",
     "plotting",
     "diagrams",
     "timing",
     "costs",
+    "parameters",
     "exercises",
 ]
 
