@@ -16,19 +16,25 @@ import torch
 
 from d2lmini import load_results, progress, save_results
 from d2lmini.baselines import contest_baselines
-from d2lmini.contests import CONTESTS, compete, contest_corpus
+from d2lmini.contests import CONTESTS, compete, contest_corpus, reading
 from d2lmini.wirings import WIRINGS
 from tools.freshness import digest_modules
 
 NAME, SEEDS = "tournament", (1, 2, 3)
 RECIPE = dict(tokens=1024, blocks=2, d_model=128, lr=0.02, adam_lr=0.01)
 STEPS = dict(short=150, full=600)
+WRITTEN = "reading, written"  # the tags behind the letters: only for the decoder does this make a difference
+
+
+def make_contests(corpus) -> dict:
+    """The three tasks by name, and the first one with its tags written behind the letters."""
+    return {name: make(corpus) for name, make in CONTESTS.items()} | {WRITTEN: reading(corpus, form="rewrite")}
 
 
 def plan() -> list[tuple[str, str, str, int]]:
     """All runs (budget, contest, wiring, seed), one seed of everything first."""
-    return [(budget, contest, wiring, seed) for seed in SEEDS for budget in STEPS for contest in CONTESTS
-            for wiring in WIRINGS]
+    entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS] + [(WRITTEN, "decoder")]
+    return [(budget, *entry, seed) for seed in SEEDS for budget in STEPS for entry in entries]
 
 
 def rounded(result: dict) -> dict:
@@ -62,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Do the runs asked for or still missing, and save after each."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tournament", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further run after this time")
-    parser.add_argument("--only", choices=list(CONTESTS), help="runs of this task alone")
+    parser.add_argument("--only", choices=[*CONTESTS, WRITTEN], help="runs of this task alone")
     parser.add_argument("--seeds", type=int, nargs="+", help="do these seeds anew")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -73,8 +79,8 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         todo = [run for run in todo if run not in stored(digest)["runs"]]
     corpus = contest_corpus()
-    contests = {name: make(corpus) for name, make in CONTESTS.items()}
-    missing = [name for name in contests if name not in stored(digest)["baselines"]]
+    contests = make_contests(corpus)
+    missing = [name for name in CONTESTS if name not in stored(digest)["baselines"]]
     if missing:
         keep(digest, {}, {name: contest_baselines(contests[name]) for name in missing})
     for budget, name, wiring, seed in progress(todo, "tournament"):
@@ -82,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
             break
         if (budget, name, wiring, seed) in stored(digest)["runs"] and not options.seeds:
             continue  # another process has done it meanwhile
-        _, result = compete(contests[name], wiring, seed, steps=STEPS[budget], **RECIPE)
+        result = compete(contests[name], wiring, seed, steps=STEPS[budget], **RECIPE)[1] | dict(contest=name)
         keep(digest, {(budget, name, wiring, seed): dict(budget=budget, **rounded(result))}, {})
         scores = ", ".join(f"{k} {result[k]:.3f}" for k in ("accuracy", "f1", "exact", "bits") if k in result)
         print(f"{budget} {name} {wiring}, seed {seed}: {scores}, {result['seconds']:.0f} s", flush=True)

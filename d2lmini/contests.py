@@ -77,9 +77,9 @@ class Contest:
             contestant: any.
             limit: about how many questions; all if None.
         Returns:
-            For "continue" ``bits``, per character; for "tag" ``accuracy`` and, of the tag <end>, ``f1``; for "rewrite"
-            ``accuracy`` of the characters and ``exact``, the share of answers without an error. Tags and rewritten
-            texts are the contestant's own, written without a look at the right ones.
+            For "continue" ``bits``, per character; else ``accuracy`` of the tokens; for "rewrite" also ``exact``, the
+            share of answers without an error; for tags also ``f1`` of the tag <end>. Tags and rewritten texts are the
+            contestant's own, written without a look at the right ones.
         """
         q = self.held_out(limit)
         parts = [Questions(x, y, q.form) for x, y in zip(q.source.split(100), q.answer.split(100))]
@@ -92,13 +92,14 @@ class Contest:
 
 def grade(given: torch.Tensor, q: Questions, corpus: Corpus) -> dict[str, float]:
     """Compare answers (B, T) with the right ones, as ``Contest.score`` describes."""
-    right = given == q.answer
+    right, end = given == q.answer, corpus.vocab.ids["<end>"]
+    scores = dict(accuracy=right.float().mean().item())
     if q.form == "rewrite":
-        return dict(accuracy=right.float().mean().item(), exact=right.all(dim=1).float().mean().item())
-    end = corpus.vocab.ids["<end>"]
+        scores["exact"] = right.all(dim=1).float().mean().item()
     found, true = given == end, q.answer == end
-    hits = (found & true).sum().item()
-    return dict(accuracy=right.float().mean().item(), f1=2 * hits / max(1, (found.sum() + true.sum()).item()))
+    if true.any():
+        scores["f1"] = 2 * (found & true).sum().item() / (found.sum() + true.sum()).item()
+    return scores
 
 
 def tagged_letters(corpus: Corpus, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -112,15 +113,18 @@ def tagged_letters(corpus: Corpus, ids: torch.Tensor) -> tuple[torch.Tensor, tor
     return ids[letter], torch.where(before_space[letter], end, inside)
 
 
-def reading(corpus: Corpus, length: int = 64) -> Contest:
+def reading(corpus: Corpus, length: int = 64, form: str = "tag") -> Contest:
     """Tag each of ``length`` letters, given without spaces, with <end> where a word ends and <inside> elsewhere.
 
-        theti     ->     . . | . .        from "the ti(de)"
+        thetide     ->     . . | . . . |        from "the tide"
+
+    With ``form="rewrite"`` the tags are a text that is written behind the letters, whatever the wiring.
     """
     check_int("length", length)
+    check_choice("form", form, ("tag", "rewrite"))
     train, valid = tagged_letters(corpus, corpus.train), tagged_letters(corpus, corpus.valid)
     x, y = (part.unfold(0, length, length) for part in valid)
-    return Contest("reading", corpus, tuple(part.unfold(0, length, 1) for part in train), Questions(x, y, "tag"))
+    return Contest("reading", corpus, tuple(part.unfold(0, length, 1) for part in train), Questions(x, y, form))
 
 
 def swap_words(phrase: str) -> str:
@@ -167,9 +171,12 @@ def rewriting(corpus: Corpus, rule: Callable[[str], str] = turn_words, length: i
 
 
 def writing(corpus: Corpus, length: int = 32) -> Contest:
-    """Continue a text: ``length`` characters behind ``length`` others, scored in bits per character."""
+    """Continue a text: ``length`` characters behind ``length`` others, scored in bits per character.
+
+    Every second window of the held-out text is scored: an encoder needs one pass for each character.
+    """
     check_int("length", length)
-    text, held = corpus.train.unfold(0, 2 * length + 1, 1), corpus.valid.unfold(0, 2 * length, 2 * length)
+    text, held = corpus.train.unfold(0, 2 * length + 1, 1), corpus.valid.unfold(0, 2 * length, 4 * length)
     return Contest("writing", corpus, (text[:, :length], text[:, length:]),
                    Questions(held[:, :length], held[:, length:], "continue"))
 
@@ -179,7 +186,7 @@ CONTESTS = {"reading": reading, "rewriting": rewriting, "writing": writing}
 
 def compete(contest: Contest, wiring: str, seed: int, *, steps: int, tokens: int = 1024, blocks: int = 2,
             d_model: int = 128, lr: float = 0.02, adam_lr: float = 0.01, tile: int = 32,
-            limit: int | None = None, where=None) -> tuple[Contestant, dict]:
+            positions: str | None = None, limit: int | None = None, where=None) -> tuple[Contestant, dict]:
     """Train one wiring on one task with one seed, and score it.
 
     Args:
@@ -187,7 +194,7 @@ def compete(contest: Contest, wiring: str, seed: int, *, steps: int, tokens: int
         seed: of the parameters and of the choice of training questions.
         steps: of training; the learning rates fall linearly to 0.
         tokens: that pass through the model in a step, both towers counted; what is left of a row is not started.
-        blocks, d_model: of the model, see ``make_contestant``.
+        blocks, d_model, positions: of the model, see ``make_contestant``.
         lr, adam_lr, tile: of Muon and AdamW, see ``make_optimizers``.
         limit: score about so many held-out questions; all if None.
         where: device; the CPU by default.
@@ -199,7 +206,8 @@ def compete(contest: Contest, wiring: str, seed: int, *, steps: int, tokens: int
     vocab = contest.corpus.vocab
     seed_everything(seed)
     player = make_contestant(wiring, len(vocab), vocab.ids["<mask>"], vocab.ids["<go>"], blocks=blocks, d_model=d_model,
-                             max_len=contest.valid.source.shape[1] + contest.valid.answer.shape[1] + 1)
+                             source=contest.valid.source.shape[1], answer=contest.valid.answer.shape[1],
+                             positions=positions)
     player = player if where is None else player.to(where)
     seen = dict(questions=0, answers=0, tokens=0)
 

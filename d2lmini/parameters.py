@@ -102,6 +102,7 @@ def _classic(vocab_size: int, max_len: int, **changes) -> Config:
 
 
 _T5 = Config(32128, 512, d_model=768, num_heads=12, num_layers=12, d_ff=3072, activation="gelu", positions="none")
+_T5_1_1 = Config(32128, 512, d_model=768, num_heads=12, num_layers=12, d_ff=2048, positions="none", tied=False)
 _2017 = Config(37000, 512, d_model=512, num_heads=8, num_layers=6, d_ff=2048, norm="layer", norm_first=False,
                activation="gelu", positions="sinusoidal")
 _FF_BIASES_2017 = 12 * (2048 + 512)  # equation 2 of the paper has them; its projections have none
@@ -114,6 +115,9 @@ PUBLISHED = {
         _classic(50257, 1024, norm_first=True), 117, "Radford et al. 2019, table 2", known=124_439_808),
     "T5-base": Published(
         _T5, 220, "Raffel et al. 2020, section 3.1.2", decoder=_T5, known=222_903_552,
+        beside={"relative position biases": 2 * 32 * 12}),
+    "T5 1.1 base": Published(
+        _T5_1_1, 250, "the T5 repository, released_checkpoints.md", decoder=_T5_1_1, known=247_577_856,
         beside={"relative position biases": 2 * 32 * 12}),
     "ALBERT-base": Published(
         _classic(1, 1, norm_first=False), 12, "Lan et al. 2020, table 1", distinct=1, known=11_683_584,

@@ -156,8 +156,8 @@ def input_tokens(wiring: str, form: str, source: int, answer: int) -> int:
     return source + answer - (form == "continue" and wiring in ("decoder", "prefix-LM"))
 
 
-def make_contestant(wiring: str, vocab_size: int, mask_id: int, go_id: int, *, max_len: int, d_model: int = 128,
-                    num_heads: int = 4, blocks: int = 2) -> Contestant:
+def make_contestant(wiring: str, vocab_size: int, mask_id: int, go_id: int, *, source: int, answer: int,
+                    d_model: int = 128, num_heads: int = 4, blocks: int = 2, positions: str | None = None) -> Contestant:
     """Build a contestant; all four wirings have the same number of parameters, within one percent.
 
     One tower of L blocks has L (4 D^2 + 3 D F) weights. Two towers of L/2 blocks each have four projections more in
@@ -165,22 +165,33 @@ def make_contestant(wiring: str, vocab_size: int, mask_id: int, go_id: int, *, m
 
         L/2 (12 D^2 + 6 D F') = L (4 D^2 + 3 D F)   =>   F' = F - 2 D / 3,   that is 2 D when F = 8 D / 3
 
+    One tower counts positions by rotary angles. Two towers cannot: an angle says how far two tokens of one sequence are
+    apart, and cross-attention relates two sequences. They get a learned table each, max(S, T) D, and an F' that is
+    narrower by 2 max(S, T) / (3 L), to pay for it.
+
     Args:
         wiring: one of ``WIRINGS``.
         vocab_size, mask_id, go_id: V and two of its tokens.
-        max_len: longest input of a tower.
+        source, answer: S and T, the longest of each.
         d_model, num_heads: D and H.
         blocks: L, even.
+        positions: "rotary" or "learned", in place of the above.
     Raises:
         ValueError: on an unknown wiring, an odd number of blocks, or what ``Config`` refuses.
     Built in chapter 7.
     """
     check_choice("wiring", wiring, WIRINGS)
+    check_int("source", source)
+    check_int("answer", answer)
     if check_int("blocks", blocks, minimum=2) % 2:
         raise ValueError(f"blocks={blocks} is odd; two towers share them, so give an even number.")
-    shape = dict(vocab_size=vocab_size, max_len=max_len, d_model=d_model, num_heads=num_heads)
+    shape = dict(vocab_size=vocab_size, d_model=d_model, num_heads=num_heads)
     if wiring == "encoder-decoder":
-        model = EncoderDecoder(Config(**shape, num_layers=blocks // 2, d_ff=2 * d_model))
+        positions, longest = positions or "learned", max(source, answer)
+        tables = 2 * longest / (3 * blocks) if positions == "learned" else 0
+        model = EncoderDecoder(Config(**shape, max_len=longest, num_layers=blocks // 2, positions=positions,
+                                      d_ff=round(2 * d_model - tables)))
     else:
-        model = (Encoder if wiring == "encoder" else Decoder)(Config(**shape, num_layers=blocks))
+        kind = Encoder if wiring == "encoder" else Decoder
+        model = kind(Config(**shape, max_len=source + answer + 1, num_layers=blocks, positions=positions or "rotary"))
     return Contestant(wiring, model, mask_id, go_id)

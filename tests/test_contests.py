@@ -92,6 +92,8 @@ def test_scores_by_hand():
     assert grade(given, q, small) == pytest.approx(dict(accuracy=3 / 5, f1=2 / 3))
     q = Questions(torch.zeros(2, 3, dtype=torch.int64), torch.tensor([[1, 2, 3], [4, 5, 6]]), "rewrite")
     assert grade(torch.tensor([[1, 2, 3], [4, 5, 0]]), q, small) == pytest.approx(dict(accuracy=5 / 6, exact=1 / 2))
+    q = Questions(torch.zeros_like(answer), answer, "rewrite")
+    assert grade(given, q, small) == pytest.approx(dict(accuracy=3 / 5, exact=0, f1=2 / 3))
 
 
 def test_a_short_run_reports_what_it_did(corpus):

@@ -13,7 +13,7 @@ SIZES = {"tag": (7, 7), "rewrite": (7, 5), "continue": (7, 5)}
 
 def contestant(wiring, **how):
     torch.manual_seed(3)
-    player = make_contestant(wiring, V, MASK, GO, max_len=17, d_model=16, num_heads=2, **how)
+    player = make_contestant(wiring, V, MASK, GO, source=9, answer=7, d_model=16, num_heads=2, **how)
     with torch.no_grad():  # far from its symmetric start, so that what reaches an output is felt there
         for p in player.parameters():
             p.add_(0.3 * torch.randn_like(p))
@@ -137,7 +137,7 @@ def test_tokens_that_pass_through_are_those_that_the_models_read():
 
 @pytest.mark.parametrize("blocks, d_model", [(2, 128), (4, 64), (4, 96)])
 def test_the_four_have_the_same_number_of_parameters(blocks, d_model):
-    counts = [sum(p.numel() for p in make_contestant(w, 32, 28, 29, max_len=64, d_model=d_model, blocks=blocks).parameters())
+    counts = [sum(p.numel() for p in make_contestant(w, 32, 28, 29, source=64, answer=32, d_model=d_model, blocks=blocks).parameters())
               for w in WIRINGS]
     assert counts[0] == counts[1] == counts[2]
     assert max(counts) / min(counts) < 1.01
@@ -157,8 +157,8 @@ def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="model is Decoder; the wiring 'encoder-decoder'"):
         Contestant("encoder-decoder", Decoder(config), 3, 4)
     with pytest.raises(ValueError, match="wiring='rnn'"):
-        make_contestant("rnn", V, MASK, GO, max_len=9)
+        make_contestant("rnn", V, MASK, GO, source=3, answer=3)
     with pytest.raises(ValueError, match="blocks=3 is odd"):
-        make_contestant("encoder", V, MASK, GO, max_len=9, blocks=3)
+        make_contestant("encoder", V, MASK, GO, source=3, answer=3, blocks=3)
     with pytest.raises(ValueError, match="form='continue'"):
         Contestant("encoder-decoder", EncoderDecoder(config), 3, 4).answer(Questions(ids, ids, "continue"))
