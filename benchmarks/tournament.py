@@ -10,30 +10,35 @@ Each run is stored as soon as it is done. Everything runs on one thread; seconds
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 import torch
 
 from d2lmini import load_results, progress, save_results
 from d2lmini.baselines import contest_baselines
-from d2lmini.contests import CONTESTS, compete, contest_corpus, reading
+from d2lmini.contests import CONTESTS, contest_corpus, reading, writing
+from d2lmini.tournament import compete
 from d2lmini.wirings import WIRINGS
 from tools.freshness import digest_modules
 
 NAME, SEEDS = "tournament", (1, 2, 3)
 RECIPE = dict(tokens=1024, blocks=2, d_model=128, lr=0.02, adam_lr=0.01)
 STEPS = dict(short=150, full=600)
-WRITTEN = "reading, written"  # the tags behind the letters: only for the decoder does this make a difference
+# Two entries beside the tournament, each for one wiring: the tags written behind the letters, so that the decoder has
+# read them all before it tags; and an encoder that learned to write as BERT learns, with three tenths of a text hidden.
+EXTRAS = {"reading, written": "decoder", "writing, by filling in": "encoder"}
 
 
 def make_contests(corpus) -> dict:
-    """The three tasks by name, and the first one with its tags written behind the letters."""
-    return {name: make(corpus) for name, make in CONTESTS.items()} | {WRITTEN: reading(corpus, form="rewrite")}
+    """All tasks by name."""
+    extras = reading(corpus, form="rewrite"), writing(corpus, fill=0.3)
+    return {name: make(corpus) for name, make in CONTESTS.items()} | dict(zip(EXTRAS, extras))
 
 
 def plan() -> list[tuple[str, str, str, int]]:
     """All runs (budget, contest, wiring, seed), one seed of everything first."""
-    entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS] + [(WRITTEN, "decoder")]
+    entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS] + list(EXTRAS.items())
     return [(budget, *entry, seed) for seed in SEEDS for budget in STEPS for entry in entries]
 
 
@@ -64,11 +69,24 @@ def keep(digest: str, runs: dict, baselines: dict) -> None:
                  command="python -m benchmarks.tournament", digest=digest)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Do the runs asked for or still missing, and save after each."""
+def summary(runs: dict) -> str:
+    """The winner of each task with the full budget, by the mean over seeds, and how many runs there are."""
+    winners = []
+    for contest, (key, sign) in dict(reading=("f1", 1), rewriting=("exact", 1), writing=("bits", -1)).items():
+        scores = {w: [r[key] for (budget, c, wiring, _), r in runs.items() if (budget, c, wiring) == ("full", contest, w)]
+                  for w in WIRINGS}
+        means = {w: sum(values) / len(values) for w, values in scores.items() if values}
+        if means:
+            best = max(means, key=lambda w: sign * means[w])
+            winners.append(f"{contest} {best} ({key} {means[best]:.3f})")
+    return f"tournament: {len(set(plan()) & runs.keys())} of {len(plan())} runs; " + (", ".join(winners) or "no winner yet")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do the runs asked for or still missing, and save after each; 0 if none is missing at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tournament", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further run after this time")
-    parser.add_argument("--only", choices=[*CONTESTS, WRITTEN], help="runs of this task alone")
+    parser.add_argument("--only", choices=[*CONTESTS, *EXTRAS], help="runs of this task alone")
     parser.add_argument("--seeds", type=int, nargs="+", help="do these seeds anew")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -92,7 +110,10 @@ def main(arguments: list[str] | None = None) -> None:
         keep(digest, {(budget, name, wiring, seed): dict(budget=budget, **rounded(result))}, {})
         scores = ", ".join(f"{k} {result[k]:.3f}" for k in ("accuracy", "f1", "exact", "bits") if k in result)
         print(f"{budget} {name} {wiring}, seed {seed}: {scores}, {result['seconds']:.0f} s", flush=True)
+    runs = stored(digest)["runs"]
+    print(summary(runs))
+    return int(bool(set(plan()) - runs.keys()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

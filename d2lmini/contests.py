@@ -1,20 +1,19 @@
-"""Three tasks that every wiring can take: reading, rewriting and writing, with their data, scores and training run."""
+"""Three tasks that every wiring can take: reading, rewriting and writing, with their data and scores."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 
-from .checks import check_callable, check_choice, check_int, seeded_generator
+from .batches import MaskedBatch, mask_tokens
+from .checks import check_callable, check_choice, check_int, check_number, seeded_generator
 from .losses import bits_per_token
-from .optim import linear_decay, make_optimizers
 from .text import Corpus, load_corpus
-from .training import fit, seed_everything, token_losses
-from .wirings import WIRINGS, Contestant, Questions, answer_loss, input_tokens, make_contestant
+from .training import token_losses
+from .wirings import WIRINGS, Contestant, Questions, answer_loss, input_tokens
 
 SPECIALS = ("<mask>", "<go>", "<inside>", "<end>")
 
@@ -29,26 +28,29 @@ class Contest:
     """A task: questions to learn from, questions held out, and how to score.
 
     name: "reading", "rewriting" or "writing", or one of your own; corpus: where the text is from; train: sources (n, S)
-    and answers (n, T), int64; valid: the held-out ``Questions``.
+    and answers (n, T), int64; valid: the held-out ``Questions``; fill: share of the characters that an encoder which
+    continues texts has to fill in while it trains, as in chapter 2; 0 for one mask at the end.
     """
 
     name: str
     corpus: Corpus
     train: tuple[torch.Tensor, torch.Tensor]
     valid: Questions
+    fill: float = 0.0
 
-    def batches(self, wiring: str, tokens: int, seed: int) -> Iterator[Questions]:
+    def batches(self, wiring: str, tokens: int, seed: int) -> Iterator[Questions | MaskedBatch]:
         """Yield, without end, random training questions of about ``tokens`` input tokens a batch.
 
         A text to be continued is split where it teaches the wiring most: the decoder predicts every character behind
         the first, the prefix-LM and the encoder-decoder every character behind the first S, and the encoder one
-        character behind S to S+T-1 others, since it has no more than one mask at the end.
+        character behind S to S+T-1 others, since it has no more than one mask at the end. With ``fill`` it gets
+        windows of S+T characters of which that share is hidden.
         """
         check_choice("wiring", wiring, WIRINGS)
         check_int("tokens", tokens)
         return self._batches(wiring, tokens, seeded_generator(seed))
 
-    def _batches(self, wiring: str, tokens: int, generator: torch.Generator) -> Iterator[Questions]:
+    def _batches(self, wiring: str, tokens: int, generator: torch.Generator) -> Iterator[Questions | MaskedBatch]:
         sources, answers = self.train
         size, new, form = sources.shape[1], answers.shape[1], self.valid.form
         while True:
@@ -63,6 +65,11 @@ class Contest:
             rows = max(1, tokens // input_tokens(wiring, form, begin, end - begin))
             chosen = torch.randint(len(sources), (rows,), generator=generator)
             both = torch.cat((sources[chosen], answers[chosen]), dim=1)
+            if self.fill and form == "continue" and wiring == "encoder":
+                both = both[:max(1, tokens // both.shape[1])]
+                yield mask_tokens(both, self.corpus.vocab.ids["<mask>"], fraction=self.fill, replace=1.0, shuffle=0.0,
+                                  generator=generator)
+                continue
             yield Questions(both[:, :begin], both[:, begin:end], form)
 
     def held_out(self, limit: int | None = None) -> Questions:
@@ -170,60 +177,17 @@ def rewriting(corpus: Corpus, rule: Callable[[str], str] = turn_words, length: i
     return Contest("rewriting", corpus, parts[0], Questions(*parts[1], "rewrite"))
 
 
-def writing(corpus: Corpus, length: int = 32) -> Contest:
+def writing(corpus: Corpus, length: int = 32, fill: float = 0.0) -> Contest:
     """Continue a text: ``length`` characters behind ``length`` others, scored in bits per character.
 
-    Every second window of the held-out text is scored: an encoder needs one pass for each character.
+    Every second window of the held-out text is scored: an encoder needs one pass for each character. ``fill``, in
+    [0, 1), is how an encoder trains for it; see ``Contest``.
     """
     check_int("length", length)
+    check_number("fill", fill, 0, 1, high_open=True)
     text, held = corpus.train.unfold(0, 2 * length + 1, 1), corpus.valid.unfold(0, 2 * length, 4 * length)
     return Contest("writing", corpus, (text[:, :length], text[:, length:]),
-                   Questions(held[:, :length], held[:, length:], "continue"))
+                   Questions(held[:, :length], held[:, length:], "continue"), fill)
 
 
 CONTESTS = {"reading": reading, "rewriting": rewriting, "writing": writing}
-
-
-def compete(contest: Contest, wiring: str, seed: int, *, steps: int, tokens: int = 1024, blocks: int = 2,
-            d_model: int = 128, lr: float = 0.02, adam_lr: float = 0.01, tile: int = 32,
-            positions: str | None = None, limit: int | None = None, where=None) -> tuple[Contestant, dict]:
-    """Train one wiring on one task with one seed, and score it.
-
-    Args:
-        contest, wiring: who plays what.
-        seed: of the parameters and of the choice of training questions.
-        steps: of training; the learning rates fall linearly to 0.
-        tokens: that pass through the model in a step, both towers counted; what is left of a row is not started.
-        blocks, d_model, positions: of the model, see ``make_contestant``.
-        lr, adam_lr, tile: of Muon and AdamW, see ``make_optimizers``.
-        limit: score about so many held-out questions; all if None.
-        where: device; the CPU by default.
-    Returns:
-        The contestant, and what it did: the scores, ``parameters``, ``tokens``, ``questions`` and ``answers`` (tokens
-        predicted) it was trained on, ``seconds`` of the process's CPU time in training, and ``losses``, the training
-        loss averaged over every twentieth part.
-    """
-    vocab = contest.corpus.vocab
-    seed_everything(seed)
-    player = make_contestant(wiring, len(vocab), vocab.ids["<mask>"], vocab.ids["<go>"], blocks=blocks, d_model=d_model,
-                             source=contest.valid.source.shape[1], answer=contest.valid.answer.shape[1],
-                             positions=positions)
-    player = player if where is None else player.to(where)
-    seen = dict(questions=0, answers=0, tokens=0)
-
-    def counted():
-        for q in contest.batches(wiring, tokens, seed):
-            rows, new = q.answer.shape
-            seen["questions"] += rows
-            seen["answers"] += rows * new
-            seen["tokens"] += rows * input_tokens(wiring, q.form, q.source.shape[1], new)
-            yield q
-
-    began = time.process_time()
-    history = fit(player, answer_loss, counted(), steps=steps, schedule=linear_decay(),
-                  optimizers=make_optimizers(player, lr=lr, adam_lr=adam_lr, tile=tile), desc=f"{contest.name}, {wiring}")
-    seconds = time.process_time() - began
-    part = max(1, steps // 20)
-    losses = [sum(history.losses[i:i + part]) / part for i in range(0, steps - part + 1, part)]
-    return player, dict(contest=contest.name, wiring=wiring, seed=seed, **contest.score(player, limit), seconds=seconds,
-                        parameters=sum(p.numel() for p in player.parameters()), **seen, losses=losses)

@@ -7,10 +7,11 @@ import torch
 
 from d2lmini import Corpus, Vocabulary
 from d2lmini.baselines import NgramModel, NgramTagger, copy_scores, majority_accuracy
-from d2lmini.contests import (CONTESTS, SPECIALS, compete, contest_corpus, grade, phrases, reading, rewriting, swap_words,
+from d2lmini.contests import (CONTESTS, SPECIALS, contest_corpus, grade, phrases, reading, rewriting, swap_words,
                               tagged_letters, turn_words, writing)
 from d2lmini.text import ALPHABET
-from d2lmini.wirings import WIRINGS, Questions, input_tokens
+from d2lmini.tournament import batch_size, compete
+from d2lmini.wirings import WIRINGS, Questions
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +70,7 @@ def test_a_step_holds_the_tokens_that_were_asked_for(corpus, name, wiring):
     batches = CONTESTS[name](corpus).batches(wiring, 1024, seed=1)
     tokens = []
     for _ in range(20):
-        q = next(batches)
-        tokens.append(len(q.source) * input_tokens(wiring, q.form, q.source.shape[1], q.answer.shape[1]))
+        tokens.append(batch_size(wiring, next(batches))["tokens"])
     assert 0.97 * 1024 <= sum(tokens) / 20 <= 1024
 
 
@@ -81,6 +81,17 @@ def test_texts_are_split_as_each_wiring_learns_most(corpus):
     again = next(writing(corpus).batches("decoder", 1024, seed=2))
     assert torch.equal(again.answer, shapes["decoder"].answer)
     assert not torch.equal(again.answer, next(writing(corpus).batches("decoder", 1024, seed=3)).answer)
+
+
+def test_an_encoder_may_learn_to_write_by_filling_in(corpus):
+    contest = writing(corpus, fill=0.3)
+    batch = next(contest.batches("encoder", 1024, seed=2))
+    assert batch.inputs.shape[1] == 65 and torch.equal(batch.inputs != batch.targets, batch.chosen)
+    size = batch_size("encoder", batch)
+    assert size["tokens"] == 15 * 65 and 0.2 < size["answers"] / size["tokens"] < 0.4
+    assert next(contest.batches("decoder", 1024, seed=2)).form == "continue"  # the others train as before
+    _, result = compete(contest, "encoder", 1, steps=2, tokens=256, d_model=16, limit=3)
+    assert result["tokens"] == 2 * 3 * 65 and 3 < result["bits"] < 7
 
 
 def test_scores_by_hand():

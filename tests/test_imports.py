@@ -26,6 +26,7 @@ ORDER = [
     "tasks",
     "wirings",
     "contests",
+    "tournament",
     "baselines",
     "results",
     "claims",
