@@ -23,8 +23,8 @@ from d2lmini.wirings import WIRINGS
 from tools.freshness import digest_modules
 
 NAME, SEEDS = "tournament", (1, 2, 3)
-RECIPE = dict(tokens=1024, blocks=2, d_model=128, lr=0.02, adam_lr=0.01)
-STEPS = dict(short=150, full=600)
+RECIPE = dict(tokens=512, blocks=2, d_model=128, lr=0.02, adam_lr=0.01)
+STEPS = dict(short=250, full=1000)
 # Two entries beside the tournament, each for one wiring: the tags written behind the letters, so that the decoder has
 # read them all before it tags; and an encoder that learned to write as BERT learns, with three tenths of a text hidden.
 EXTRAS = {"reading, written": "decoder", "writing, by filling in": "encoder"}

@@ -28,7 +28,7 @@ def contest_loss(contestant: Contestant, batch: Questions | MaskedBatch) -> torc
     return masked_loss(contestant.model, batch) if isinstance(batch, MaskedBatch) else answer_loss(contestant, batch)
 
 
-def compete(contest: Contest, wiring: str, seed: int, *, steps: int, tokens: int = 1024, blocks: int = 2,
+def compete(contest: Contest, wiring: str, seed: int, *, steps: int, tokens: int = 512, blocks: int = 2,
             d_model: int = 128, lr: float = 0.02, adam_lr: float = 0.01, tile: int = 32,
             positions: str | None = None, limit: int | None = None, where=None) -> tuple[Contestant, dict]:
     """Train one wiring on one task with one seed, and score it.
