@@ -70,3 +70,28 @@ def browser():
     with sync_playwright() as playwright:
         with playwright.chromium.launch(executable_path=path, args=FLAGS) as launched:
             yield launched
+
+
+@pytest.fixture
+def show(browser):
+    """Put figures on a bare page and open it: show(figure, ..., width=, scheme=, scripts=) -> page with .complaints."""
+    opened = []
+
+    def open_figures(*figures, width=800, scheme="light", scripts=True):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
+        )
+        opened.append(context)
+        page = context.new_page()
+        page.complaints = []
+        page.on("console", lambda m: page.complaints.append(m.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("request", lambda r: page.complaints.append(r.url) if not r.url.startswith("about:") else None)
+        body = "<p>between</p>".join(f._repr_html_() for f in figures)
+        page.set_content(f'<!doctype html><html lang="en" data-theme="{scheme}"><head><title>Figures</title></head>'
+                         f'<body><main><h1>Figures</h1>{body}</main></body></html>')
+        return page
+
+    yield open_figures
+    for context in opened:
+        context.close()

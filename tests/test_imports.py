@@ -35,6 +35,7 @@ ORDER = [
     "timing",
     "costs",
     "parameters",
+    "figures",
     "exercises",
 ]
 
