@@ -1,14 +1,14 @@
 """`python -m benchmarks`: every benchmark that prints a line of its own at the end, one after the other.
 
 A benchmark is a module of this package named in BENCHMARKS whose ``main([])`` returns an exit code. Experiments
-that fill the results files (seeds, ablations) are not among them; each has a command of its own. The tournament is
-both: it makes the runs that are missing, which are none in a fresh copy, and names the winners.
+that fill the results files (seeds, ablations) are not among them; each has a command of its own. The tournament and
+norms are both: they make the runs that are missing, which are none in a fresh copy, and say how it stands.
 """
 
 import importlib
 import sys
 
-BENCHMARKS = ("encoder", "perceiver_cost", "tournament")
+BENCHMARKS = ("encoder", "perceiver_cost", "norms", "tournament")
 
 
 def main() -> int:

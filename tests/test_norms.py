@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.norms import make_model, plan
-from d2lmini import Block, causal_mask, make_norm
+from benchmarks import norm_gradients
+from benchmarks.norms import LENGTH, make_model, plan
+from d2lmini import Block, causal_mask, load_corpus, load_results, make_norm, random_windows
 
 B, T, H, D, FF, L = 2, 5, 3, 33, 13, 3
 
@@ -149,3 +150,29 @@ def test_the_plan_names_each_run_once():
     runs = plan()
     assert len(runs) == len(set(runs))
     assert {experiment for experiment, _, _ in runs} == {"deep", "shallow"}
+
+
+def test_every_planned_run_is_stored_and_no_other():
+    assert {(r["experiment"], r["arm"], r["seed"]) for r in load_results("norms")["runs"]} == set(plan())
+
+
+def test_the_gradient_at_the_top_is_that_of_the_output_layer():
+    """Without a final norm dL/dx = (softmax(x W^T) - one-hot) W / n at the top of the stream."""
+    corpus, seed = load_corpus(), 8
+    model = make_model(3, True, seed, final_norm=False)
+    ids = next(random_windows(corpus.train, LENGTH + 1, norm_gradients.WINDOWS, seed))
+    wrong = torch.softmax(model(ids[:, :-1]), -1) - nn.functional.one_hot(ids[:, 1:], 29)
+    head = next(p for name, p in model.named_parameters() if name.startswith("head"))
+    want = (wrong @ head / ids[:, 1:].numel()).norm().item()
+    found = norm_gradients.gradients(3, seed, corpus, norm_first=True, final_norm=False)
+    assert found["stream"][-1] == pytest.approx(want, abs=2e-5)
+    assert len(found["stream"]) == len(found["size"]) == 4
+
+
+def test_stored_gradients_are_per_layer_for_both_placements():
+    stored = load_results("norm_gradients")
+    assert stored["depths"] == [4, 8, 16, 32] and len(stored["seeds"]) >= 3
+    for name in ("post", "pre"):
+        for depth in stored["depths"]:
+            runs = stored["wirings"][name][str(depth)]
+            assert len(runs) == len(stored["seeds"]) and all(len(run["stream"]) == depth + 1 for run in runs)
