@@ -162,8 +162,7 @@ def test_the_gradient_at_the_top_is_that_of_the_output_layer():
     model = make_model(3, True, seed, final_norm=False)
     ids = next(random_windows(corpus.train, LENGTH + 1, norm_gradients.WINDOWS, seed))
     wrong = torch.softmax(model(ids[:, :-1]), -1) - nn.functional.one_hot(ids[:, 1:], 29)
-    head = next(p for name, p in model.named_parameters() if name.startswith("head"))
-    want = (wrong @ head / ids[:, 1:].numel()).norm().item()
+    want = (wrong @ model.untied.weight / ids[:, 1:].numel()).norm().item()
     found = norm_gradients.gradients(3, seed, corpus, norm_first=True, final_norm=False)
     assert found["stream"][-1] == pytest.approx(want, abs=2e-5)
     assert len(found["stream"]) == len(found["size"]) == 4
