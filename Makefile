@@ -10,10 +10,10 @@ export OMP_NUM_THREADS  ?= 2
 RUN := D2LMINI_PROGRESS=0 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv book test lab run exercises recall bench clean
+.PHONY: help venv book test lab run new-chapter exercises recall bench matrix publish-to wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(STAMP) ## create .venv and install the pins (done by the others when needed)
 
@@ -41,6 +41,7 @@ run: $(STAMP) ## run one chapter again in place: make run CH=02
 	@ls chapters/$(CH)_*.ipynb >/dev/null 2>&1 || { echo 'Which chapter? For example: make run CH=02' >&2; exit 2; }
 	$(RUN) -m tools.notebook run chapters/$(CH)_*.ipynb
 	$(RUN) -m tools.notebook table
+	$(RUN) -m tools.ledger
 
 exercises: $(STAMP) ## write the chapters' exercises from the package into their notebooks, and test their checks
 	$(RUN) -m tools.exercises --all
@@ -49,9 +50,20 @@ exercises: $(STAMP) ## write the chapters' exercises from the package into their
 recall: $(STAMP) ## write copies of the chapters to study without the answers, into build/recall
 	$(RUN) -m tools.recall
 
-bench: $(STAMP) ## run the long experiments again (where there are any)
-	@test -d benchmarks || { echo 'There are no benchmarks here.' >&2; exit 2; }
-	$(RUN) -m benchmarks
+new-chapter: $(STAMP) ## begin a chapter: make new-chapter NAME=08_mixtures
+	$(RUN) -m tools.new_chapter '$(NAME)'
+
+bench: $(STAMP) ## time and quality beside the published figures, from stored runs; make bench AGAIN=1 measures anew
+	$(RUN) -m benchmarks $(if $(AGAIN),,--stored)
+
+matrix: $(STAMP) ## the tests on every Python that is here, on old and new torch, and the chapters as on Colab (long)
+	$(RUN) -m tools.matrix $(MATRIX)
+
+publish-to: $(STAMP) ## say everywhere where the book lives: make publish-to URL=https://github.com/OWNER/REPO
+	$(RUN) -m tools.publish '$(URL)' $(if $(BRANCH),--branch '$(BRANCH)')
+
+wheel: $(STAMP) ## build d2lmini's wheel and sdist into dist/
+	$(RUN) -m tools.release
 
 clean: ## remove what was built; .venv stays
 	rm -rf _build build dist .pytest_cache *.egg-info

@@ -20,9 +20,11 @@ from torch import nn
 
 from d2lmini.models import Config
 from d2lmini.optim import linear_decay, make_optimizers
+from d2lmini.results import save_results
 from d2lmini.seq2seq import EncoderDecoder, exact_match, seq2seq_loss
 from d2lmini.tasks import ToyTask
 from d2lmini.training import fit, seed_everything
+from tools.freshness import digest_modules
 
 TASK = ToyTask("reverse", length=12)
 LETTERS, LENGTH, START = TASK.letters, TASK.length, TASK.start_id
@@ -129,7 +131,9 @@ def spike(losses: list[float]) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    argparse.ArgumentParser(prog="python -m benchmarks.reversal", description=__doc__.splitlines()[0]).parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reversal", description=__doc__.splitlines()[0])
+    parser.add_argument("--save", action="store_true", help="write d2lmini/results/reversal.json")
+    save = parser.parse_args(arguments).save
     held_out = TASK.batch(1000, torch.Generator().manual_seed(10_000))
     seconds, exacts = [], []
 
@@ -145,8 +149,14 @@ def main(arguments: list[str] | None = None) -> int:
         line(f"ours, seed {seed}", history.losses, seconds[-1], exacts[-1])
         if seed == SEEDS[0]:  # in the middle, so that a machine that slows down helps neither
             published, losses, took = train_published()
-            line("published, seed 0", losses, took, exact_published(published))
+            theirs = exact_published(published)
+            line("published, seed 0", losses, took, theirs)
     ratio = took / statistics.median(seconds)
+    if save:
+        save_results("reversal", dict(
+            threads=torch.get_num_threads(), ratio=ratio, published=dict(seconds=round(took, 1), exact=theirs, loss=losses[-1]),
+            ours=[dict(seed=s, seconds=round(t, 1), exact=e) for s, t, e in zip(SEEDS, seconds, exacts)],
+        ), command="python -m benchmarks.reversal --save", digest=digest_modules(["benchmarks.reversal"]))
     print(f"\nreversal: time ratio {ratio:.1f}, exact match {min(exacts):.3f}")
     return int(min(exacts) < 0.99 or ratio < 2)
 
