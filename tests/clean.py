@@ -74,9 +74,12 @@ def execute(python: Path, notebook: Path, folder: Path, count: int = 0, environm
 
 def copy_of_the_book(folder: Path) -> Path:
     """What git would give a reader, as it stands now."""
-    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                           capture_output=True, text=True).stdout.split("\0")
-    for name in filter(None, names):
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, text=True)
+    if listed.returncode:  # not a checkout: all that is not made
+        made = shutil.ignore_patterns(".venv", ".matrix", "_build", "build", "dist", "__pycache__", ".ipynb_checkpoints")
+        return Path(shutil.copytree(ROOT, folder, ignore=made, dirs_exist_ok=True))
+    for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)

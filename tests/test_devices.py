@@ -99,3 +99,27 @@ def test_an_encoder_decoder_decodes_where_its_source_is(method):
     with Placed():
         target = greedy_decode(model, IDS, 3, 4, method=method)
     assert target.shape == (2, 4)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_another_number_of_threads_gives_the_same_within_rounding(threads):
+    torch.manual_seed(0)
+    model = Encoder(Config(29, 64, d_model=96, num_heads=3, num_layers=2))
+    ids = torch.randint(29, (5, 64))
+
+    def run():
+        model.zero_grad()
+        logits = model(ids)
+        logits.square().mean().backward()
+        return [logits.detach(), *(p.grad.clone() for p in model.parameters())]
+
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = run()
+        torch.set_num_threads(threads)
+        together = run()
+    finally:
+        torch.set_num_threads(before)
+    for a, b in zip(alone, together):
+        assert torch.allclose(a, b, atol=1e-5)
