@@ -60,7 +60,7 @@ matrix: $(STAMP) ## the tests on every Python that is here, on old and new torch
 	$(RUN) -m tools.matrix $(MATRIX)
 
 publish-to: $(STAMP) ## say everywhere where the book lives: make publish-to URL=https://github.com/OWNER/REPO
-	$(RUN) -m tools.publish '$(URL)' $(if $(BRANCH),--branch '$(BRANCH)')
+	$(RUN) -m tools.publish '$(URL)' $(if $(BRANCH),--branch '$(BRANCH)') $(if $(SITE),--site '$(SITE)')
 
 wheel: $(STAMP) ## build d2lmini's wheel and sdist into dist/
 	$(RUN) -m tools.release

@@ -17,19 +17,21 @@ from tools.setup_cell import stamp_of
 
 URL = "https://github.com/a-reader/the-book"
 TAG = release_tag(ROOT)
+SITE = "https://a-reader.github.io/the-book"
 
 
 @pytest.fixture
 def small(tmp_path):
     """The real settings and pages over one small chapter."""
-    for name in ("_config.yml", "README.md", "chapters/index.md", "d2lmini/__init__.py", "chapters/_static/cover.png",
-                 "chapters/_static/favicon.png", "chapters/_static/book.css", "chapters/_static/book.js"):
+    for name in ("_config.yml", "README.md", "chapters/index.md", "d2lmini/__init__.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("tools", "chapters/_static"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     cells = [new_markdown_cell("# 1. A title\n\nIs it?"), new_code_cell("x = 1")]
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}),
                    tmp_path / "chapters" / "01_small.ipynb")
-    publish.publish("", root=tmp_path)
+    publish.publish(publish.Place("", TAG), tmp_path)
     return tmp_path
 
 
@@ -62,6 +64,7 @@ def test_a_page_without_its_marks_stops_it_before_anything_is_written(small, cap
     before = contents(small)
     assert publish.main([URL], small) == 2 and "chapters/index.md: expected" in capsys.readouterr().err
     assert publish.main([URL, "--branch", "a b"], small) == 2 and "BRANCH='a b'" in capsys.readouterr().err
+    assert publish.main([URL, "--site", "ftp://x"], small) == 2 and "SITE='ftp://x'" in capsys.readouterr().err
     assert contents(small) == before
 
 
@@ -75,13 +78,17 @@ def test_every_place_says_the_same_and_unset_brings_back_what_was(small, capsys)
     for name in publish.PAGES:
         text = (small / name).read_text(encoding="utf-8")
         assert "a-reader/the-book" in text and TAG in text, name
+    assert publish.main([URL, "--branch", "trunk", "--site", SITE + "/"], small) == 0 and publish.disagreements(small) == []
+    assert publish.written(small) == (URL, TAG, "trunk", SITE)
+    assert publish.main([URL], small) == 0 and publish.written(small) == (URL, TAG, "main", "")
+    capsys.readouterr()
     assert publish.main([URL], small) == 0 and "says so already" in capsys.readouterr().out
     assert publish.main(["--unset"], small) == 0
     assert contents(small) == before
 
 
 def test_a_place_that_disagrees_is_named(small, capsys):
-    publish.publish(URL, root=small)
+    publish.publish(publish.Place(URL, TAG), small)
     readme = small / "README.md"
     readme.write_text(readme.read_text(encoding="utf-8").replace("a-reader", "another"), encoding="utf-8")
     init = small / "d2lmini" / "__init__.py"
@@ -98,25 +105,26 @@ def test_a_place_that_disagrees_is_named(small, capsys):
 def test_the_book_ships_without_an_address_and_shows_no_link_that_needs_one():
     assert read_address(ROOT) == ""
     for name in publish.PAGES:
-        text = (ROOT / name).read_text(encoding="utf-8")
+        text = (ROOT / name).read_text(encoding="utf-8").replace("https://github.com/OWNER/REPO", "")
         assert not re.search(r"https://(?:github\.com|colab\.research|mybinder)", text), name
 
 
 def built(folder: Path) -> str:
     """The HTML of the small chapter."""
     (folder / "_toc.yml").write_text("format: jb-book\nroot: chapters/index\nchapters:\n- file: chapters/01_small\n")
-    index = folder / "chapters" / "index.md"
-    index.write_text(re.sub(r"\]\(\w+\.ipynb\)", "](01_small.ipynb)", index.read_text(encoding="utf-8")), encoding="utf-8")
+    (folder / "chapters" / "index.md").write_text("# A book\n\nWith one chapter.\n")
     tool = Path(sys.executable).with_name("jupyter-book")
     done = subprocess.run([tool, "build", folder, "--all", "--warningiserror", "--nitpick", "--quiet"],
-                          capture_output=True, text=True)
+                          cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return (folder / "_build" / "html" / "chapters" / "01_small.html").read_text(encoding="utf-8")
 
 
 def test_published_pages_launch_at_the_tag_download_and_lead_to_the_source(small):
-    publish.publish(URL, "trunk", small)
-    links = set(re.findall(r'href="([^"]+)"', built(small)))
+    publish.publish(publish.Place(URL, TAG, "trunk", SITE), small)
+    page = built(small)
+    links = set(re.findall(r'href="([^"]+)"', page))
+    assert f'content="{SITE}/chapters/01_small.html"' in page
     assert f"https://colab.research.google.com/github/a-reader/the-book/blob/{TAG}/chapters/01_small.ipynb" in links
     assert f"https://mybinder.org/v2/gh/a-reader/the-book/{TAG}?urlpath=lab/tree/chapters/01_small.ipynb" in links
     assert f"{URL}/edit/trunk/chapters/01_small.ipynb" in links and URL in links

@@ -49,5 +49,6 @@ def process(app, what, name, obj, options, lines) -> None:
 
 
 def setup(app) -> dict:
+    app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", process)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
