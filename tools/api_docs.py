@@ -9,6 +9,7 @@ import re
 
 SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):\s*$")
 SOURCE = re.compile(r"^Source: ")
+LISTS = ("Args", "Raises", "Attributes")
 ITEM = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*): ?(.*)$")
 
 
@@ -19,16 +20,16 @@ def convert(lines: list[str]) -> list[str]:
     for line, before in zip(lines, ["", *lines]):
         if found := SECTION.match(line):
             section = found[1]
-            out += ["", f"**{section}**", ""]
+            out += ["", f"**{section}**", *([""] if section in LISTS else [])]
         elif line and not line.startswith(" ") and section:
             section = None
             out += ["", escaped(line)]
-        elif section in ("Args", "Raises", "Attributes") and (found := ITEM.match(line)):
+        elif section in LISTS and (found := ITEM.match(line)):
             out.append(f"- ``{found[1]}``: {escaped(found[2])}")
         elif section:
-            out.append(("  " if section in ("Args", "Raises", "Attributes") else "") + escaped(line.strip()))
+            out.append(("  " if section in LISTS else "") + escaped(line.strip()))
         elif line.startswith("    ") and not before.strip():
-            out += ["::", "", line]
+            out += [".. code-block:: text", "", line]
         elif line.startswith("    "):
             out.append(line)
         else:
