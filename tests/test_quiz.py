@@ -136,3 +136,12 @@ def test_nothing_is_wider_than_a_phone_and_without_scripts_the_answers_unfold(pa
     plain.locator("summary").first.click()
     assert plain.get_by_text("Look again.").first.is_visible()
     plain.context.close()
+
+
+def test_jupyterquiz_itself_takes_the_same_questions(monkeypatch):
+    jupyterquiz = pytest.importorskip("jupyterquiz")
+    shown = []
+    monkeypatch.setattr("jupyterquiz.dynamic.display.display", lambda *parts: shown.extend(parts))
+    jupyterquiz.display_quiz(quiz(3).questions)
+    assert any("How many next-token predictions" in part.data or "next-token predictions does it contribute" in part.data
+               for part in shown)

@@ -27,10 +27,10 @@ CHAPTERS = range(1, 8)
 
 INTRODUCTION = """## {number} Exercises
 
-Write your answer in place of the `...`, run the cell, then the check below it. A check tells a wrong answer by its likely \
-mistake and forgets nothing else; run it as often as you like. Hints and solutions stay folded until you click them. The \
-exercises need only the next cell, so you can come back to them without running the chapter again (except where they ask for \
-its model). Left as they are, the cells change nothing.
+Write your answer in place of the `...`, run the cell, then the check below it. A check names the likely mistake of a wrong \
+answer; run it as often as you like. Hints and solutions stay folded until you click them. Except where an exercise asks for the \
+chapter's model, all it needs is the set-up cell at the top and the next cell, so you can come back without running the chapter \
+again. Left as they are, the cells change nothing.
 """
 
 IMPORTS = """import math
