@@ -145,3 +145,9 @@ def test_jupyterquiz_itself_takes_the_same_questions(monkeypatch):
     jupyterquiz.display_quiz(quiz(3).questions)
     assert any("How many next-token predictions" in part.data or "next-token predictions does it contribute" in part.data
                for part in shown)
+
+
+def test_the_right_option_has_no_favourite_place():
+    places = [[a["correct"] for a in q["answers"]].index(True) for qs in QUESTIONS.values() for q in qs
+              if q["type"] == "multiple_choice"]
+    assert max(places.count(p) for p in set(places)) <= len(places) // 2 and len(set(places)) >= 3

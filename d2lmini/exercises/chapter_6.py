@@ -152,7 +152,7 @@ layer_norm = Function(
     statement="Write LayerNorm for the last axis: subtract the mean, divide by the root of the variance plus `eps`, scale by the gain, "
               "add the bias. Then compare with chapter 1's RMSNorm: what is left out there?",
     tip="`mean(dim=-1, keepdim=True)`. The variance here is the mean of the squares, divided by D and not by D - 1.",
-    knowing="RMSNorm leaves out the mean and the bias: half the operations, and at the quality of models in use no difference seen.",
+    knowing="RMSNorm leaves out the mean and the bias; LLaMA and its successors do without both.",
     answer=_layer_norm,
     cases=lambda: [dict(x=2 + seeded(s, 5, 7, 5), gain=seeded(s + 1, 5), bias=seeded(s + 2, 5), eps=0.1) for s in (0, 7)],
     mistakes=(

@@ -32,8 +32,7 @@ families = Values(
               "assistant?\n\n- (a) encoder-only\n- (b) decoder-only\n- (c) encoder–decoder\n\nFor one of them two answers pass.",
     tip="Ask two things of each: is all of the input there before you begin? And is anything to be written?",
     knowing="The question is not which family is best but what is given and what is to be written.",
-    fields={"tickets": _TICKETS, "chat": _CHAT,
-            "translation": Field(want="c", options=_TRANSLATION.options, accepted=("b",))},
+    fields={"tickets": _TICKETS, "translation": Field(want="c", options=_TRANSLATION.options, accepted=("b",)), "chat": _CHAT},
     mistakes=(
         Mistake("decoder for tickets", "at the price of a larger model", {"tickets": "b", "translation": "c", "chat": "b"}),
         Mistake("encoder translates", "a target of another length", {"tickets": "a", "translation": "a", "chat": "b"}),
@@ -105,11 +104,12 @@ def _count_but(**other):
 
 parameters = Function(
     chapter=7, number=3, name="parameters", title="Tied and untied", difficulty=2, minutes=10,
-    why="In a small model the vocabulary is most of the model; whether it is paid once or twice is the largest decision in it.",
+    why="A large vocabulary can be a third of a small model; tying decides whether it is paid once or twice.",
     statement="Count the parameters of a decoder with tied and with an untied output head. Put in a small model (V = 29, D = 128, 4 "
-              "layers, F = 341) and one with a vocabulary of 50,257 and D = 768: what share is the second table?",
+              "layers, F = 341) and one the size of the smallest GPT-2 (V = 50,257, D = 768, 12 layers, F = 2,048): what share of the "
+              "untied model is its second table?",
     tip="A block: four square matrices, three of D × F, two gains. Outside: a table, and the final norm's gain.",
-    knowing="With 29 characters tying saves half a percent; with 50,257 tokens at D = 768, about a quarter of the untied model.",
+    knowing="With 29 characters tying saves half a percent; with 50,257 tokens at D = 768, nearly a quarter of the untied model.",
     answer=_parameters, cases=lambda: [dict(vocab=29, d=128, layers=4, f=341), dict(vocab=101, d=13, layers=3, f=7)],
     mistakes=(
         Mistake("two matrices", "SwiGLU has three matrices of D × F: gate, up and down", _count_but(matrices=2)),

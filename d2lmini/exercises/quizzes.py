@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from .quiz import Quiz
 
 
 def _ask(question: str, *options: tuple[bool, str, str]) -> dict:
-    """A choice: options (right, text, why)."""
+    """A choice: options (right, text, why), in an order that is the same every time and says nothing."""
+    options = sorted(options, key=lambda option: hashlib.sha256(option[1].encode()).digest())
     several = sum(right for right, _, _ in options) > 1
     return {"question": question, "type": "many_choice" if several else "multiple_choice",
             "answers": [{"answer": text, "correct": right, "feedback": why} for right, text, why in options]}
