@@ -1,5 +1,6 @@
 """What every interactive figure keeps: safe, light, self-contained, readable without scripts, accessible, at home at 360 px."""
 
+import ast
 import json
 import re
 
@@ -9,6 +10,7 @@ from figure_samples import HOSTILE, SAMPLES, words
 
 from d2lmini import figures
 from d2lmini.figures.page import LIMIT, InteractiveFigure
+from tools.freshness import closure, file_parts, statements, through_aliases
 
 FOLDER = ROOT / "d2lmini" / "figures"
 each = pytest.mark.parametrize("name", SAMPLES)
@@ -27,6 +29,12 @@ def test_every_figure_has_a_sample_and_a_script_of_readable_size():
 def test_the_scripts_travel_with_the_package():
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert '"figures/*.js"' in settings and '"figures/*.css"' in settings
+
+
+def test_a_changed_script_or_style_makes_stored_outputs_stale():
+    cell = ast.parse("from d2lmini import figures\nfigures.cost_dial()")
+    used = closure(through_aliases(cell, cell, "", ROOT), ROOT)
+    assert [part.split()[0] for part in file_parts(statements(used, ROOT), ROOT)] == ["cost_dial.js", "figure.css", "figure.js"]
 
 
 @each

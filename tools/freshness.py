@@ -75,7 +75,7 @@ def file_parts(trees: list[ast.AST], root: Path = ROOT) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200
     }
-    globs = ("d2lmini/data_files/*.txt", "d2lmini/figures/*.js", "d2lmini/results/*.json")
+    globs = ("d2lmini/data_files/*.txt", "d2lmini/figures/*.js", "d2lmini/figures/*.css", "d2lmini/results/*.json")
     files = [file for pattern in globs for file in root.glob(pattern)]
     named = (f for f in sorted(files) if f.name in strings or f.stem in strings)
     return [f"{f.name} {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in named]
@@ -141,7 +141,7 @@ def imports_of(tree: ast.AST, package: str, root: Path) -> dict[str, set[tuple[s
         if isinstance(node, ast.ImportFrom) and _base(node, package).split(".")[0] in PACKAGES:
             base = _base(node, package)
             for alias in node.names:
-                if _file(f"{base}.{alias.name}", root) is None and _file(base, root) is not None:
+                if not _is_module(base, alias.name, root) and _file(base, root) is not None:
                     found.setdefault(alias.asname or alias.name, set()).update(_resolve(base, alias.name, root))
     return found
 
@@ -156,16 +156,16 @@ def through_aliases(node: ast.AST, scope: ast.AST, package: str, root: Path) -> 
                     aliases[a.asname or a.name.split(".")[0]] = a.name if a.asname else a.name.split(".")[0]
         elif isinstance(statement, ast.ImportFrom):
             for a in statement.names:
-                module = f"{_base(statement, package)}.{a.name}"
-                if module.split(".")[0] in PACKAGES and _file(module, root) is not None:
-                    aliases[a.asname or a.name] = module
+                base = _base(statement, package)
+                if base.split(".")[0] in PACKAGES and _is_module(base, a.name, root):
+                    aliases[a.asname or a.name] = f"{base}.{a.name}"
     found = set()
     for n in ast.walk(node):
         path = _dotted(n) if isinstance(n, ast.Attribute) else []
         if len(path) > 1 and path[0] in aliases:
             module = aliases[path[0]]
             for i, part in enumerate(path[1:], 1):
-                if _file(f"{module}.{part}", root) is None:
+                if not _is_module(module, part, root):
                     found |= _resolve(module, part, root)
                     break
                 module = f"{module}.{part}"
@@ -196,6 +196,16 @@ def _resolve(base: str, name: str, root: Path) -> set[tuple[str, str]]:
             return set().union(*exports.values()) if exports else set()
         return exports.get(name, set())
     return {(base, name)}
+
+
+def _is_module(base: str, name: str, root: Path) -> bool:
+    """Does `base.name` mean a module? Not where the package gives the name of one to something in it."""
+    if _file(f"{base}.{name}", root) is None:
+        return False
+    package = _file(base, root)
+    return package is None or package.name != "__init__.py" or not any(
+        isinstance(node, ast.ImportFrom) and node.module and any((a.asname or a.name) == name for a in node.names)
+        for node in _tree(base, root).body)
 
 
 def _is_docstring(node: ast.stmt) -> bool:
