@@ -10,7 +10,7 @@ export OMP_NUM_THREADS  ?= 2
 RUN := D2LMINI_PROGRESS=0 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv book test lab run new-chapter exercises recall bench matrix publish-to wheel clean
+.PHONY: help venv book pdf test lab run new-chapter exercises recall bench matrix publish-to wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ $(STAMP): requirements.txt pyproject.toml
 book: $(STAMP) ## build the HTML from the stored outputs
 	$(BIN)/jupyter-book build . --all --warningiserror --nitpick --keep-going --quiet
 	@echo "Open $(BOOK)"
+
+pdf: book ## the whole book as one PDF, with contents and bookmarks (needs Chromium)
+	$(RUN) -m tools.pdf
 
 test: $(STAMP) ## unit tests, every notebook run again, the built book in a browser
 	$(RUN) -m pytest --nbval --nbval-current-env

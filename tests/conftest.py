@@ -1,9 +1,12 @@
 """What several test files share: the book, built once a session, its pages, and one browser."""
 
+import functools
+import http.server
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -95,3 +98,59 @@ def show(browser):
     yield open_figures
     for context in opened:
         context.close()
+
+
+class QuietServer(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(book):
+    """The book's address while the tests run."""
+    handler = functools.partial(QuietServer, directory=str(book))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def visit(browser, address):
+    """Open a page and return it settled, with what it asked for (elsewhere: .foreign) and complained about."""
+    opened = []
+
+    def open_page(path, width=1280, scheme="light", scripts=True):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
+        )
+        opened.append(context)
+        page = context.new_page()
+        page.foreign, page.complaints, page.asked = [], [], []
+        page.route("**/*", lambda route: _only_here(route, page, address))
+        page.on("console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("response", lambda r: page.complaints.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        page.goto(address + path, wait_until="load", timeout=120_000)  # long: other work may hold the machine
+        if scripts:
+            page.evaluate("window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true")
+        page.wait_for_load_state("networkidle")
+        return page
+
+    yield open_page
+    for context in opened:
+        context.close()
+
+
+def _only_here(route, page, address):
+    url = route.request.url
+    page.asked.append(url)
+    if url.startswith((address, "data:", "blob:")):
+        route.continue_()
+    else:
+        page.foreign.append(url)
+        route.abort()
+
+
+def each_page(pages):
+    return [p for p in pages if p.startswith("chapters/")]

@@ -4,68 +4,10 @@ Needs Chromium on the system. Without it these tests are skipped, or fail when
 D2LMINI_REQUIRE_BROWSER=1. D2LMINI_CHROMIUM names another browser of its family.
 """
 
-import functools
-import http.server
-import threading
-
 import pytest
+from conftest import each_page
 
 VIEWS = [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]
-
-
-class QuietServer(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
-@pytest.fixture(scope="session")
-def address(book):
-    """The book's address while the tests run."""
-    handler = functools.partial(QuietServer, directory=str(book))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def visit(browser, address):
-    """Open a page and return it settled, with what it asked for and complained about."""
-    opened = []
-
-    def open_page(path, width=1280, scheme="light", scripts=True):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
-        )
-        opened.append(context)
-        page = context.new_page()
-        page.foreign, page.complaints = [], []
-        page.route("**/*", lambda route: _only_here(route, page, address))
-        page.on("console", lambda m: page.complaints.append(m.text) if m.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("response", lambda r: page.complaints.append(f"{r.status} {r.url}") if r.status >= 400 else None)
-        page.goto(address + path, wait_until="load")
-        if scripts:
-            page.evaluate("window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true")
-        page.wait_for_load_state("networkidle")
-        return page
-
-    yield open_page
-    for context in opened:
-        context.close()
-
-
-def _only_here(route, page, address):
-    url = route.request.url
-    if url.startswith((address, "data:", "blob:")):
-        route.continue_()
-    else:
-        page.foreign.append(url)
-        route.abort()
-
-
-def each_page(pages):
-    return [p for p in pages if p.startswith("chapters/")]
 
 
 @pytest.mark.parametrize("width, scheme", VIEWS)
@@ -136,18 +78,3 @@ def test_the_reader_can_change_the_theme_and_it_lasts(visit):
         seen.add(page.evaluate("document.documentElement.dataset.theme"))
     assert seen == {"light", "dark"}
     assert page.complaints == []
-
-
-def test_pages_are_accessible(visit, pages):
-    from axe_playwright_python.sync_playwright import Axe
-
-    for path in each_page(pages):
-        for scheme in ("light", "dark"):
-            page = visit(path, scheme=scheme)
-            found = Axe().run(page, context="article")
-            grave = [
-                f"{v['id']}: {v['help']}: {v['nodes'][0]['html'][:150]}"
-                for v in found.response["violations"] if v["impact"] in ("serious", "critical")
-            ]
-            assert grave == [], f"{path}, {scheme}: {grave}"
-            page.context.close()

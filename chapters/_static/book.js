@@ -1,4 +1,4 @@
-// Two small helps for the reader; without scripts the page reads the same, only plainer.
+// Three small helps for the reader; without scripts the page reads the same, only plainer.
 (function () {
   "use strict";
 
@@ -29,7 +29,7 @@
     for (const frame of document.querySelectorAll(frames)) {
       if (frame.scrollWidth > frame.clientWidth + 1) {
         frame.tabIndex = 0;
-        if (!frame.hasAttribute("role")) frame.setAttribute("role", "region");
+        if (!frame.hasAttribute("role")) frame.setAttribute("role", "group");
         if (!frame.hasAttribute("aria-label")) frame.setAttribute("aria-label", "scrolls sideways");
       } else if (frame.getAttribute("aria-label") === "scrolls sideways") {
         for (const name of ["tabindex", "role", "aria-label"]) frame.removeAttribute(name);
@@ -37,7 +37,16 @@
     }
   }
 
+  // The sidebar's title stands outside the theme's own landmarks.
+  function nameSidebar() {
+    const bar = document.querySelector(".bd-sidebar-primary");
+    if (!bar || bar.hasAttribute("role")) return;
+    bar.setAttribute("role", "complementary");
+    bar.setAttribute("aria-label", "Pages of the book");
+  }
+
   function start() {
+    nameSidebar();
     markBoxes();
     makeScrollable();
     window.addEventListener("resize", makeScrollable);
