@@ -10,7 +10,7 @@ start("alignment_explorer", (stage, data) => {
   const look = () => (heads === 1 ? "the only head" : head === "mean" ? `mean of ${heads} heads` : `head ${+head + 1} of ${heads}`);
   const copied = target.some((token) => source.includes(token));
 
-  const live = words(4, 7);
+  const live = words(8, 7);
   const grid = matrix("Cross-attention: target tokens down, source tokens across", source.length, (i, j) => {
     row = i;
     const all = weights(i), best = peak(i), hits = target.filter((token, r) => source[peak(r)] === token).length;

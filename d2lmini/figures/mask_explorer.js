@@ -46,7 +46,7 @@ start("mask_explorer", (stage, data) => {
     return [`Key ${j + 1}, `, quote(key(j)), `: ${why}.`];
   }
 
-  const live = words(7, 8);
+  const live = words(8, 8);
   const grid = matrix("Mask: queries down, keys across", most, (i, j) => {
     grid.light((k) => allowed(i, k));
     live.say(sentence(i), meaning(i), single(i, j));
