@@ -4,6 +4,8 @@ Needs Chromium on the system. Without it these tests are skipped, or fail when
 D2LMINI_REQUIRE_BROWSER=1. D2LMINI_CHROMIUM names another browser of its family.
 """
 
+import re
+
 import pytest
 from conftest import each_page
 
@@ -78,3 +80,21 @@ def test_the_reader_can_change_the_theme_and_it_lasts(visit):
         seen.add(page.evaluate("document.documentElement.dataset.theme"))
     assert seen == {"light", "dark"}
     assert page.complaints == []
+
+
+def test_exercises_are_folded_and_quizzes_answer_by_keyboard(visit, pages):
+    for path in (p for p in pages if re.match(r"chapters/\d\d_", p)):
+        page = visit(path, width=360, scheme="dark")
+        for summary in ("Hint", "Solution"):
+            folds = page.locator("details:not(.hide)", has=page.locator("summary", has_text=summary))
+            assert folds.count() >= 3, path
+            assert not any(folds.evaluate_all("all => all.map(d => d.open)")), f"{path}: a {summary} is open"
+        quiz = page.locator(".d2l-quiz").first
+        quiz.locator("input").first.focus()
+        page.keyboard.press("Space")
+        page.keyboard.type("45")  # where a number is asked for; elsewhere it does nothing
+        page.keyboard.press("Enter")
+        reply = quiz.locator("[role=status]").first.inner_text()
+        assert reply and "first." not in reply.split("\n")[0], f"{path}: {reply!r}"
+        assert page.complaints == [] and page.foreign == [], path
+        page.context.close()
