@@ -43,7 +43,7 @@ class Folded:
         self.title, self.text, self.code, self.note = title, text, code, note
 
     def _repr_html_(self) -> str:
-        code = f"<pre tabindex="0"><code>{html.escape(self.code)}</code></pre>" if self.code else ""
+        code = f'<pre tabindex="0"><code>{html.escape(self.code)}</code></pre>' if self.code else ""
         return (f"<details><summary>{html.escape(self.title)}</summary>"
                 f"<div>{to_html(self.text)}{code}{to_html(self.note)}</div></details>")
 
