@@ -28,7 +28,8 @@ from tools.freshness import ROOT
 FOLDER = ROOT / ".matrix"
 # Tests of the package alone: they need neither the book's tools nor a browser.
 UNIT = ["--ignore=tests/test_book.py", "--ignore=tests/test_browser.py", "--deselect=tests/test_setup_cell.py", "tests"]
-COLAB = ["numpy>=2,<2.3", "matplotlib>=3.10,<3.11", "ipython", "ipykernel", "ipywidgets<8", "tqdm", "nbclient", "nbformat"]
+COLAB = ["numpy>=2,<2.3", "matplotlib>=3.10,<3.11", "ipython==7.34.*", "ipykernel<7", "ipywidgets<8", "tqdm", "nbclient", "nbformat",
+         "setuptools"]
 TESTING = ["pytest", "nbformat", "nbclient", "ipykernel", "jupyterquiz", "ipywidgets"]
 
 
