@@ -13,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import publish
 from tools.address import check_address, read_address, release_tag
+from tools.notebook import KERNEL, LANGUAGE
 from tools.setup_cell import stamp_of
 
 URL = "https://github.com/a-reader/the-book"
@@ -29,7 +30,7 @@ def small(tmp_path):
     for name in ("tools", "chapters/_static"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     cells = [new_markdown_cell("# 1. A title\n\nIs it?"), new_code_cell("x = 1")]
-    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}),
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNEL, "language_info": LANGUAGE}),
                    tmp_path / "chapters" / "01_small.ipynb")
     publish.publish(publish.Place("", TAG), tmp_path)
     return tmp_path
