@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.freshness import ROOT
 
-BUILD = "from setuptools import build_meta as b; import sys; b.build_sdist(sys.argv[1]); b.build_wheel(sys.argv[1])"
+BUILD = "from setuptools import build_meta as b; import sys; out = sys.argv[1]; b.build_sdist(out); b.build_wheel(out)"
 CARRIED = ("d2lmini/**/*.py", "d2lmini/**/*.txt", "d2lmini/**/*.json", "d2lmini/**/*.js", "d2lmini/**/*.css")
 NEEDED = ("pyproject.toml", "README.md", "LICENSE", "LICENSES")
 
