@@ -23,7 +23,7 @@ start("softmax_stepper", (stage, data) => {
       type: "number", class: "number", min: -reach, max: reach, step: 0.1, value: +scores[j].toFixed(4),
       "aria-label": `Score of ${shown(label)}`, input: () => rescore(j, input),
     });
-    const toggle = h("button", { type: "button", class: "toggle", "aria-label": `May attend to ${shown(label)}`, click: () => {
+    const toggle = h("button", { type: "button", class: "permit", "aria-label": `May attend to ${shown(label)}`, click: () => {
       mask[j] = !mask[j];
       step = Math.max(step, 2);
       draw();
