@@ -4,7 +4,7 @@ Nothing of it is stored in the notebooks, so JupyterLab, Colab and GitHub show t
 
 - A figure that a cell shows gets a number, a caption (the title of its cell) and its size on the page.
 - The first page gets the cover, with links to the chapters that are there.
-- A paragraph before a table that begins with a bold "Table" becomes the table's caption.
+- A paragraph before a table that begins with "**Table.**" becomes its caption, with a number.
 - Pages carry a description and a social preview; its picture needs the book's public address
   (`html: baseurl` in `_config.yml`) and is left out where none is set.
 - Of MathJax's bundles stays the one that the pages ask for.
@@ -70,12 +70,36 @@ def figures(app, doctree, docname):
 
 
 def tables(app, doctree, docname):
+    """Captions of tables: the bold-led paragraph before one, or the title `# @title Table: …` of the cell that prints it."""
+    count = 0
     for table in list(doctree.findall(nodes.table)):
-        before = table.parent[table.parent.index(table) - 1] if table.parent.index(table) else None
-        if isinstance(before, nodes.paragraph) and isinstance(before[0], nodes.strong) \
-                and before[0].astext().startswith("Table") and not table.next_node(nodes.title):
-            before.parent.remove(before)
-            table.insert(0, nodes.title("", "", *[child.deepcopy() for child in before.children]))
+        words = _words_before(table) or _words_of_cell(table)
+        if words:
+            count += 1
+            number = label_of(docname, count)
+            table["ids"].append(f"table-{number.replace('.', '-')}")
+            lead = nodes.strong("", f"Table {number}.")
+            table.insert(0, nodes.title("", "", lead, nodes.Text(" "), *words))
+
+
+def _words_before(table) -> list[nodes.Node]:
+    place = table.parent.index(table)
+    before = table.parent[place - 1] if place else None
+    children = [c for c in before.children if c.astext()] if isinstance(before, nodes.paragraph) else []
+    if len(children) < 2 or not isinstance(children[0], nodes.strong) or children[0].astext() != "Table.":
+        return []
+    before.parent.remove(before)
+    first, *rest = [child.deepcopy() for child in children[1:]]
+    return [nodes.Text(first.astext().lstrip()), *rest]
+
+
+def _words_of_cell(table) -> list[nodes.Node]:
+    cell = table.parent
+    while cell is not None and "cell" not in cell.get("classes", []):
+        cell = cell.parent
+    code = next((block.astext() for block in cell.findall(nodes.literal_block)), "") if cell else ""
+    found = re.match(r"#\s*@title\s+Table:\s*(\S.*)", code)
+    return [nodes.Text(found.group(1)[:1].upper() + found.group(1)[1:].strip() + ".")] if found else []
 
 
 def description_of(doctree) -> str:
