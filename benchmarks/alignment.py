@@ -80,14 +80,14 @@ def position_keys(model: EncoderDecoder) -> None:
 
 
 VARIANTS = {
-    "published": Variant("published settings, memory not normed", steps=300),
+    "published": Variant("published settings, memory not normed"),
     "one-head": Variant("... and one head", seeds=3, num_heads=1),
     "dropout": Variant("... and dropout 0.1", seeds=3, dropout=0.1),
     "position-keys": Variant("... and keys from positions alone", seeds=3, prepare=position_keys),
-    "quiet-start": Variant("... encoder self-attention silent at the start", prepare=quiet_start),
+    "quiet-start": Variant("... encoder self-attention silent at the start", seeds=3, prepare=quiet_start),
     "no-mixing": Variant("... encoder positions see themselves alone", seeds=3, mixing=False),
-    "no-encoder-block": Variant("... no encoder block", encoder_layers=0),
-    "normed-memory": Variant("published settings, memory normed", memory_norm=True),
+    "no-encoder-block": Variant("... no encoder block", seeds=3, encoder_layers=0),
+    "normed-memory": Variant("published settings, memory normed", seeds=3, memory_norm=True),
     "ours": Variant("our recipe, memory normed", steps=300, memory_norm=True, ours=True),
 }
 
