@@ -128,8 +128,8 @@ def stored() -> dict:
 def save(name: str, seed: int, result: dict) -> None:
     """Add one run to what is in the file at this moment, so that two processes can work side by side."""
     if name not in WITH_PICTURES:
-        result = {key: value for key, value in result.items() if key not in ("attention", "brings", "effect", "keeper")}
-        result["losses"] = result["losses"][:50]
+        result = {key: value for key, value in result.items() if not isinstance(value, list)} | dict(
+            losses=result["losses"][:50])
     variants = stored()
     runs = variants.setdefault(name, dict(runs={}))["runs"]
     runs[str(seed)] = result
@@ -183,7 +183,8 @@ def spread(runs, key: str) -> str:
 def line(runs) -> str:
     """What a variant's runs measured, in words."""
     return ", ".join(f"{key} {spread(runs, key)}" for key in (
-        "hit", "mass", "exact", "kept_at_home", "looks_at_keeper", "brings_hit", "effect_hit"))
+        "hit", "mass", "exact", "kept_at_home", "looks_at_keeper", "brings_hit", "effect_hit", "effect_elsewhere",
+        "agreed_elsewhere"))
 
 
 if __name__ == "__main__":

@@ -30,12 +30,13 @@ def score(weights: torch.Tensor) -> dict:
 
 @torch.no_grad()
 def maps(model: EncoderDecoder, count: int = 32) -> dict:
-    """Four pictures of one model, each (T, S), averaged over ``count`` strings, and what they say in numbers.
+    """Five pictures of one model, each (T, S), averaged over ``count`` strings, and what they say in numbers.
 
     attention: cross-attention weights, per head.
     brings: length of what a source position adds to the decoder's stream, summed over heads, once the part that does
         not depend on the letters is taken off.
     effect: change source letter s; by how much target t's distribution moves (total variation, 0 to 1).
+    agreed: the same, but where the changed letter stands in what the decoder has written, it is changed there too.
     keeper: change the letter that target t must write, but hand the decoder only memory vector j of the changed
         source, the others from the original; by how much target t's distribution moves.
     """
@@ -46,10 +47,10 @@ def maps(model: EncoderDecoder, count: int = 32) -> dict:
     before = model(batch.source, batch.inputs, trace=trace).softmax(-1)
     memory = model.encode(batch.source)
     attention = trace["decoder.0.cross"].mean(dim=0)
-    effect, keeper = torch.zeros(length, length), torch.zeros(length, length)
+    effect, agreed, keeper = torch.zeros(3, length, length)
 
-    def moved(memory):
-        after = model.head(model.decode(batch.inputs, memory)).softmax(-1)
+    def moved(memory, inputs=batch.inputs):
+        after = model.head(model.decode(inputs, memory)).softmax(-1)
         return (after - before).abs().sum(-1).mean(0) / 2  # (T,)
 
     for s in range(length):
@@ -57,6 +58,7 @@ def maps(model: EncoderDecoder, count: int = 32) -> dict:
         source[:, s] = (source[:, s] + torch.randint(1, TASK.letters, (count,), generator=generator)) % TASK.letters
         changed = model.encode(source)
         effect[:, s] = moved(changed)
+        agreed[:, s] = moved(changed, torch.cat((batch.inputs[:, :1], TASK.answer(source)[:, :-1]), dim=1))
         for j in range(length):
             mixed = memory.clone()
             mixed[:, j] = changed[:, j]
@@ -64,11 +66,14 @@ def maps(model: EncoderDecoder, count: int = 32) -> dict:
     brings = contributions(model.decoder.blocks[0].cross_attention, memory, trace["decoder.0.cross"])
     looks, kept = attention.mean(0).argmax(-1), keeper.argmax(-1)
     true = torch.arange(length - 1, -1, -1)
-    shares = dict(effect_hit=effect.argmax(-1) == true, brings_hit=brings.argmax(-1) == true, kept_at_home=kept == true,
-                  looks_at_keeper=looks == kept)
+    shares = dict(effect_hit=effect.argmax(-1) == true, agreed_hit=agreed.argmax(-1) == true,
+                  brings_hit=brings.argmax(-1) == true, kept_at_home=kept == true, looks_at_keeper=looks == kept)
+    elsewhere = ~torch.eye(length, dtype=torch.bool).flip(0)
+    shares |= {f"{name}_elsewhere": rows.masked_fill(~elsewhere, 0).amax(-1) for name, rows in (
+        ("effect", effect), ("agreed", agreed))}  # the largest effect of a letter that is not the one to be written
     return dict({name: round(same.float().mean().item(), 4) for name, same in shares.items()},
                 attention=[pack(head) for head in attention], brings=pack(brings / brings.max()), effect=pack(effect),
-                keeper=pack(keeper))
+                agreed=pack(agreed), keeper=pack(keeper))
 
 
 def contributions(layer, memory: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

@@ -56,7 +56,7 @@ def test_keys_from_positions_alone_leave_the_weights_blind_to_the_letters():
 def test_maps_of_an_untrained_model_have_their_shapes_and_ranges():
     torch.manual_seed(0)
     measured = maps(build(VARIANTS["no-encoder-block"]), count=4)
-    assert len(measured["attention"]) == 4 and {len(measured[k]) for k in ("brings", "effect", "keeper")} == {12}
+    assert len(measured["attention"]) == 4 and {len(measured[k]) for k in ("brings", "effect", "agreed", "keeper")} == {12}
     assert measured["kept_at_home"] == 1  # without a block in the encoder a letter can be nowhere else
     rows = torch.tensor([[int(x) for x in row.split()] for row in measured["attention"][0]])
     assert rows.shape == (12, 12) and (rows.sum(1) - 100).abs().max() <= 6  # rounding, half a percent a cell
@@ -65,6 +65,7 @@ def test_maps_of_an_untrained_model_have_their_shapes_and_ranges():
 def test_spread_and_line_read_the_last_point_or_the_run_itself():
     runs = [dict(points={"100": dict(hit=0.1), "200": dict(hit=hit)}, brings_hit=1.0) for hit in (0.5, 0.25)]
     assert spread(runs, "hit") == "0.25 to 0.50" and spread(runs, "brings_hit") == "1.00"
-    full = {key: 0.5 for key in ("hit", "mass", "exact", "kept_at_home", "looks_at_keeper", "brings_hit", "effect_hit")}
+    full = {key: 0.5 for key in ("hit", "mass", "exact", "kept_at_home", "looks_at_keeper", "brings_hit", "effect_hit",
+                                    "effect_elsewhere", "agreed_elsewhere")}
     assert line([dict(points={"9": full})]).startswith("hit 0.50, mass 0.50")
     assert pack(torch.tensor([[0.0, 0.256], [1.0, 0.5]])) == ["0 26", "100 50"]
