@@ -85,6 +85,20 @@ def test_mask_explorer_by_keyboard_alone(show):
     assert focused.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
 
 
+def test_a_page_that_scrolls_under_a_resting_mouse_does_not_pull_the_row_back(show):
+    page = show(mask_explorer())
+    rest = "new MouseEvent('mousemove', {bubbles: true, screenX: 7, screenY: 9})"
+    over = f"document.querySelectorAll('[role=rowheader]')[1].dispatchEvent({rest})"
+    page.evaluate(over)
+    assert "Row 2" in words(page)
+    page.locator("[role=grid] [tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.evaluate(over)
+    assert "Row 3" in words(page)
+    page.evaluate(over.replace("screenX: 7", "screenX: 8"))
+    assert "Row 2" in words(page)
+
+
 @pytest.mark.parametrize("width", [800, 360])
 def test_nothing_moves_when_the_setting_or_the_row_changes(show, width):
     page = show(mask_explorer(), width=width)

@@ -134,7 +134,12 @@ function matrix(label, most, move) {
     const cell = event.target.closest("[data-i]");
     return cell && [+cell.dataset.i, +cell.dataset.j];
   };
-  element.addEventListener("mouseover", (event) => { const p = where(event); if (p) put(...p, element.contains(document.activeElement)); });
+  let mouse = [];  // a page that scrolls under a resting mouse sends events too; only a moved one counts
+  element.addEventListener("mousemove", (event) => {
+    const p = where(event), rests = mouse[0] === event.screenX && mouse[1] === event.screenY;
+    mouse = [event.screenX, event.screenY];
+    if (p && !rests && (p[0] !== at[0] || p[1] !== at[1])) put(...p, element.contains(document.activeElement));
+  });
   element.addEventListener("click", (event) => { const p = where(event); if (p) put(...p, true); });
   element.addEventListener("keydown", (event) => {
     const [i, j] = at, last = spec.cols.length - 1;

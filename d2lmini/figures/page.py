@@ -44,7 +44,7 @@ class InteractiveFigure:
     def _html(self, name: str) -> str:
         return (f'<style>{_file("figure.css")}</style>\n'
                 f'<div class="d2l-figure tex2jax_ignore mathjax_ignore" id="{name}" data-figure="{self.name}" '
-                f'role="group" aria-label="{html.escape(self.title)}">\n'
+                f'role="group" aria-label="{html.escape(self.title)}" data-lm-suppress-shortcuts="true">\n'  # JupyterLab's keys
                 f'<div class="d2l-static">{self._static}</div>\n'
                 f'<script type="application/json">{self._data}</script>\n</div>\n'
                 f'<script>(function () {{\n"use strict";\n{_file("figure.js")}\n{_file(self.name + ".js")}}})();</script>')
