@@ -6,7 +6,7 @@ from docutils import nodes
 from PIL import Image
 
 from tools.draw import FAMILIES, cover_html
-from tools.page import caption_of, description_of, head, label_of, width_of
+from tools.page import caption_of, description_of, head, icons_used, label_of, width_of
 
 
 @pytest.mark.parametrize("source, caption", [
@@ -74,6 +74,13 @@ def test_the_cover_leads_to_the_chapters_that_are_there(tmp_path):
     assert cover.count('class="family"') == len(FAMILIES) == 4
     assert cover.count('class="orange"') == 8 * 9 // 2 + 5 * 6 // 2  # two causal triangles
     assert cover.count('class="empty"') == 8 * 7 // 2 + 5 * 4 // 2
+
+
+def test_only_the_icons_that_pages_show_are_kept():
+    script = 'var a={bars:[4,5,["navicon"],"f0c9","M0 9z"],"x-ray":[1,2,[],"f4","M1"],two:[3,3,[8,"deux"],"e1",["M2","M3"]]};go(a)'
+    assert icons_used(script, {"navicon"}) == 'var a={bars:[4,5,["navicon"],"f0c9","M0 9z"],};go(a)'
+    assert icons_used(script, {"x-ray", "deux"}) == 'var a={"x-ray":[1,2,[],"f4","M1"],two:[3,3,[8,"deux"],"e1",["M2","M3"]]};go(a)'
+    assert icons_used(script, set()) == "var a={};go(a)"
 
 
 def test_the_pdf_has_the_pages_in_reading_order():

@@ -7,7 +7,7 @@ Nothing of it is stored in the notebooks, so JupyterLab, Colab and GitHub show t
 - A paragraph before a table that begins with "**Table.**" becomes its caption, with a number.
 - Pages carry a description and a social preview; its picture needs the book's public address
   (`html: baseurl` in `_config.yml`) and is left out where none is set.
-- Of MathJax's bundles stays the one that the pages ask for.
+- Of MathJax's bundles stays the one that the pages ask for, of the theme's icons those that they show.
 """
 
 import re
@@ -26,6 +26,7 @@ UNUSED = (  # below _static: bundles that hold what tex-chtml.js holds, and maps
     "mathjax/mml-*.js", "mathjax/tex-mml-*.js", "mathjax/tex-svg*.js", "mathjax/tex-chtml-*.js", "mathjax/node-main.js",
     "scripts/*.map", "styles/*.map",
 )
+ICON = re.compile(r"""(?<=[{,])"?([a-z0-9-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?""")
 CARD = ("social.png", 1200, 630)
 
 
@@ -139,6 +140,16 @@ def prune(app, error):
     for pattern in UNUSED:
         for path in static.glob(pattern):
             path.unlink()
+    script = static / "scripts" / "fontawesome.js"
+    if script.is_file():
+        texts = [f.read_text(encoding="utf-8") for kind in ("*.html", "*.js") for f in Path(app.outdir).rglob(kind) if f != script]
+        used = set(re.findall(r"\bfa-([a-z0-9-]+)", "".join(texts)))
+        script.write_text(icons_used(script.read_text(encoding="utf-8"), used), encoding="utf-8")
+
+
+def icons_used(script: str, used: set[str]) -> str:
+    """The theme's script of 2,000 icons with only those whose name or other name is used; it is a third of a page otherwise."""
+    return ICON.sub(lambda icon: icon[0] if used & {icon[1], *re.findall(r'"([a-z0-9-]+)"', icon[2])} else "", script)
 
 
 class Cover(Directive):
