@@ -80,7 +80,7 @@ def test_the_helpers_name_a_wrong_call():
         figures.generation_explorer({"prompt": "a", "tokens": ["a", "b"], "nodes": {(): [1, 2, 3]}})
 
 
-def test_prefix_tree_opens_the_most_probable_first():
+def test_prefix_tree_opens_likely_continuations_first():
     vocab = Vocabulary("ab", specials=())  # and <unk>
 
     class Fixed(torch.nn.Module):
@@ -93,9 +93,11 @@ def test_prefix_tree_opens_the_most_probable_first():
         def forward(self, ids):
             return self.p.expand(*ids.shape, 3)
 
-    tree = figures.prefix_tree(Fixed(), vocab, "ba", size=6)
-    # 1, then 0.6, 0.36, 0.3, 0.216, and of the two of 0.18 the lower ids
-    assert list(tree["nodes"]) == [(), (0,), (0, 0), (1,), (0, 0, 0), (0, 1)]
+    tree = figures.prefix_tree(Fixed(), vocab, "ba", size=4, depth=2)
+    # surprise less 0.4 a token: a 0.11, b 0.80, <unk> 1.90; aa 0.22, ab 0.91; aaa would be longer than asked for
+    assert list(tree["nodes"]) == [(), (0,), (0, 0), (1,)]
+    assert list(figures.prefix_tree(Fixed(), vocab, "ba", size=4)["nodes"]) == [(), (0,), (0, 0), (0, 0, 0)]
+    assert list(figures.prefix_tree(Fixed(), vocab, "ba", size=9, depth=0)["nodes"]) == [()]
     assert tree["nodes"][()] == [0.0, -0.69, -1.79] and tree["tokens"] == ["a", "b", "<unk>"]
 
 
