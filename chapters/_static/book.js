@@ -37,12 +37,16 @@
     }
   }
 
-  // The sidebar's title stands outside the theme's own landmarks.
+  // The sidebar's title stands outside the theme's own landmarks, and the buttons of its tree have no names.
   function nameSidebar() {
     const bar = document.querySelector(".bd-sidebar-primary");
     if (!bar || bar.hasAttribute("role")) return;
     bar.setAttribute("role", "complementary");
     bar.setAttribute("aria-label", "Pages of the book");
+    for (const summary of document.querySelectorAll(".bd-sidebar-primary summary, .bd-sidebar-secondary summary")) {
+      const link = summary.closest("li") && summary.closest("li").querySelector("a");
+      if (!summary.textContent.trim()) summary.setAttribute("aria-label", "Pages below " + (link ? link.textContent.trim() : "this one"));
+    }
   }
 
   function start() {
