@@ -24,7 +24,7 @@ def get_d2lmini(address, tag):
     if not there("d2lmini") and checkout:  # the book's own folder, opened without installing anything
         sys.path.append(str(checkout))
     elif not there("d2lmini") and "google.colab" not in sys.modules:
-        source = f'"d2lmini @ git+{address}@{tag}"' if address else "PATH_TO_THE_BOOKS_FOLDER"
+        source = f'"git+{address}@{tag}"' if address else "PATH_TO_THE_BOOKS_FOLDER"
         raise RuntimeError(
             "This kernel has no d2lmini, and the notebook is not in the book's folder. Open it there, or run "
             f"`%pip install --no-deps {source}` in a new cell and then this cell again.")
@@ -35,14 +35,15 @@ def get_d2lmini(address, tag):
                 "address of its repository between the quotes in the last line of this cell and run it again.")
         if shutil.which("git") is None:
             raise RuntimeError("Fetching d2lmini needs git. Run `!apt-get install -y git` in a new cell, then this one again.")
-        wanted = [f"d2lmini @ git+{address}@{tag}"] + [n for n in ("jupyterquiz",) if not there(n)]
-        done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", *wanted],
+        wanted = [f"git+{address}@{tag}"] + [n for n in ("jupyterquiz",) if not there(n)]
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-color", "--no-deps", *wanted],
                               capture_output=True, text=True)
         if done.returncode:
-            last = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+            said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()] or ["nothing"]
+            said = next((line for line in said if line.startswith("ERROR")), said[-1])
             raise RuntimeError(
                 f"d2lmini could not be fetched from {address} at {tag}. Check the network and that this address "
-                f"opens in a browser, then run this cell again. The last line of pip's answer: {last}")
+                f"opens in a browser, then run this cell again. pip's answer: {said}")
         line = f"d2lmini {tag} was fetched from {address}; nothing that was here is changed."
     importlib.invalidate_caches()
     import d2lmini

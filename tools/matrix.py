@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,16 +123,16 @@ def as_on_colab(python: Path, chapter: str) -> str:
     tag, version = release_tag(ROOT), "import torch; print(torch.__version__, torch.__file__)"
     site = next(python.parent.parent.glob("lib/python*/site-packages"))
     install_stand_in(site)
-    folder = FOLDER / "colab-content"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "d2lmini", "jupyterquiz"], capture_output=True)
-    address = repository(folder / "book", tag)
-    path = ROOT / "chapters" / f"{chapter}.ipynb"
-    nbformat.write(stamped(nbformat.read(path, as_version=4), address, tag), folder / path.name)
     before = subprocess.run([python, "-c", version], capture_output=True, text=True).stdout
     plain = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = execute(python, folder / path.name, folder, environment=plain)
+    with tempfile.TemporaryDirectory() as outside:  # where no folder above holds the book
+        address = repository(Path(outside, "book"), tag)
+        content = Path(outside, "content")
+        content.mkdir()
+        path = ROOT / "chapters" / f"{chapter}.ipynb"
+        nbformat.write(stamped(nbformat.read(path, as_version=4), address, tag), content / path.name)
+        done = execute(python, content / path.name, content, environment=plain)
     assert "was fetched from" in done["first"], done["first"]
     assert all(done["claims"]), f"claims of {chapter} fail: {done['claims']}"
     after = subprocess.run([python, "-c", version], capture_output=True, text=True).stdout
