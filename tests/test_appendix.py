@@ -1,7 +1,6 @@
 """The appendices: complete where they list, and true where they show code."""
 
 import importlib
-import importlib.resources
 import importlib.util
 import linecache
 import re
@@ -104,18 +103,26 @@ def test_the_worked_exercise_works():
         base._all.pop("row_entropy")
 
 
-def test_the_worked_figure_shows_itself(tmp_path, monkeypatch):
+@pytest.fixture
+def row_bars(monkeypatch):
     page = pytest.importorskip("d2lmini.figures.page")
-    figure = as_module(block("Add a figure", "python"), "d2lmini.figures.row_bars").row_bars
     original, script = page._file, block("Add a figure", "js")
     monkeypatch.setattr(page, "_file", lambda name: script if name == "row_bars.js" else original(name))
-    html = figure(["a", "</script><b>"], [0.25, 0.75])._repr_html_()
+    return as_module(block("Add a figure", "python"), "d2lmini.figures.row_bars").row_bars
+
+
+def test_the_worked_figure_is_safe_and_checks_its_arguments(row_bars):
+    html = row_bars(["a", "</script><b>"], [0.25, 0.75])._repr_html_()
     assert 'start("row_bars"' in html and "</script><b>" not in html and "0.75" in html
     with pytest.raises(ValueError, match="one per key"):
-        figure(["a", "b"], [1.0])
-    helpers = importlib.resources.files("d2lmini.figures").joinpath("figure.js").read_text(encoding="utf-8")
-    for name in set(re.findall(r"(?<![.\w])(start|words|button|shown|quote|h)\(", script)):
-        assert re.search(rf"function {name}\(", helpers), name
+        row_bars(["a", "b"], [1.0])
+
+
+def test_the_worked_figure_says_what_is_chosen(row_bars, show):
+    page = show(row_bars(["clock", "</b>"], [0.25, 0.75]))
+    page.get_by_role("button").nth(1).click()
+    assert page.inner_text("[role=status]") == "“</b>” gets 75% of this row."
+    assert page.complaints == []
 
 
 def test_every_command_that_the_page_names_exists():
