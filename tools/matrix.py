@@ -5,8 +5,8 @@
     python -m tools.matrix --list          their names, and what each would do
 
 Rows "pins 3.11", "3.12", "3.13": the pins of requirements.txt and the unit tests. Rows "torch ...": d2lmini alone on
-Python 3.10 with the lowest torch that pyproject.toml allows, and on the newest Python here with the newest torch
-that there is. Rows "colab ...": ranges as Colab has them, a stand-in for its module, the package from a git address
+Python 3.10 with the lowest torch, NumPy and matplotlib that pyproject.toml allows, and on the newest Python here
+with the newest that there are. Rows "colab ...": ranges as Colab has them, a stand-in for its module, the package from a git address
 at its tag, torch unchanged, one chapter a row from top to bottom.
 
 Environments stand in .matrix/ and are used again; delete the folder to begin anew. Torch for another Python
@@ -31,7 +31,7 @@ FOLDER = ROOT / ".matrix"
 UNIT = ["--ignore=tests/test_book.py", "--ignore=tests/test_browser.py", "--deselect=tests/test_setup_cell.py", "tests"]
 COLAB = ["numpy>=2,<2.3", "matplotlib>=3.10,<3.11", "ipython==7.34.*", "ipykernel<7", "ipywidgets<8", "tqdm", "nbclient", "nbformat",
          "setuptools"]
-TESTING = ["pytest", "nbformat", "nbclient", "ipykernel", "jupyterquiz", "ipywidgets"]
+TESTING = ["pytest", "nbformat", "nbclient", "ipykernel", "jupyterquiz", "ipywidgets"]  # and what pyproject.toml asks for
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,21 @@ class Row:
     task: str
 
 
-def lowest_torch() -> str:
-    return re.search(r'"torch>=([\d.]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
+def dependencies(lowest: bool) -> list[str]:
+    """What pyproject.toml asks for, torch first; at its lowest versions, or as it stands there."""
+    block = re.search(r"^dependencies = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S)[1]
+    found = sorted(re.findall(r'"([^"]+)"', block), key=lambda text: not text.startswith("torch"))
+    return [re.sub(r">=([\d.]+)", r"==\1.*", text) if lowest else text for text in found]
 
 
 def rows() -> list[Row]:
     chapters = sorted(p.stem for p in (ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
+    low, high = dependencies(lowest=True), dependencies(lowest=False)
     newest = next((v for v in ("3.13", "3.12", "3.11") if interpreter(v)), "3.11")
     return [
         *(Row(f"pins {v}", v, ("-r", str(ROOT / "requirements.txt")), "", "tests") for v in ("3.11", "3.12", "3.13")),
-        Row("torch lowest", "3.10", tuple(TESTING), f"torch=={lowest_torch()}.0", "package"),
-        Row("torch newest", newest, tuple(TESTING), "torch", "package"),
+        Row("torch lowest", "3.10", (*low[1:], *TESTING), low[0], "package"),
+        Row("torch newest", newest, (*high[1:], *TESTING), high[0], "package"),
         *(Row(f"colab {name}", "3.12", tuple(COLAB), "torch", name) for name in chapters),
     ]
 
