@@ -19,7 +19,7 @@ start("gradient_highway", (stage, data) => {
     const line = (values, from = 0) => values.map((v, k) => `${k || from ? "L" : "M"}${x(k + 1).toFixed(1)},${y(v).toFixed(1)}`).join("");
     const text = (cls, px, py, to, ...inside) => s("text", { class: cls, x: px, y: py, "text-anchor": to }, inside);
     const rungs = [];
-    for (let e = Math.floor(bottom); e <= top; e++) for (const m of top - bottom > 3 ? [1] : [1, 2, 5]) {
+    for (let e = Math.floor(bottom); e <= top; e++) for (const m of top - bottom > 3 ? [1] : top - bottom > 1.2 ? [1, 2, 5] : [1, 2, 3, 4, 6, 8]) {
       if (Math.log10(m) + e >= bottom && Math.log10(m) + e <= top) rungs.push(m * 10 ** e);
     }
     const gap = Math.max(1, Math.ceil((depth() * 26) / (W - LEFT - RIGHT)));
