@@ -74,23 +74,27 @@ def browser_path() -> str:
     return path
 
 
-def print_page(browser, address: str) -> tuple[PdfReader, dict[str, str]]:
-    """One built page as PDF, its formulas set; and its headings by their letters without spaces.
+def print_page(browser, address: str) -> tuple[PdfReader, list[str]]:
+    """One built page as PDF, its formulas set; and its headings in words.
 
-    Chromium's outline loses the space where a heading's line breaks; the page's own words have it.
+    Chromium's outline loses formulas, and the space where a heading's line breaks; the page's own words have both.
     """
     page = browser.new_page(color_scheme="light")
     page.goto(address, wait_until="load", timeout=180_000)
     page.evaluate("window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true")
     headings = page.evaluate(
-        """() => [...document.querySelectorAll("article :is(h1, h2, h3)")].map(heading => {
+        """() => [...document.querySelectorAll("article :is(h1, h2, h3, h4, h5, h6)")].map(heading => {
             const copy = heading.cloneNode(true);
             copy.querySelectorAll(".headerlink").forEach(link => link.remove());
+            copy.querySelectorAll("mjx-container").forEach(math => {
+                const words = math.querySelector("mjx-assistive-mml");
+                math.replaceWith(words ? words.textContent : "");
+            });
             return copy.textContent;
         })""")
     data = page.pdf(prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
     page.close()
-    return PdfReader(io.BytesIO(data)), {"".join(text.split()): " ".join(text.split()) for text in headings}
+    return PdfReader(io.BytesIO(data)), [" ".join(text.split()) for text in headings]
 
 
 def print_html(browser, html: str) -> PdfReader:
@@ -101,7 +105,7 @@ def print_html(browser, html: str) -> PdfReader:
     return PdfReader(io.BytesIO(data))
 
 
-def sections(reader: PdfReader, headings: dict[str, str]) -> list[tuple[str, int, int]]:
+def sections(reader: PdfReader, headings: list[str]) -> list[tuple[str, int, int]]:
     """(title, depth, page) of every heading of a printed page, from Chromium's outline."""
     found = []
 
@@ -110,10 +114,11 @@ def sections(reader: PdfReader, headings: dict[str, str]) -> list[tuple[str, int
             if isinstance(item, list):
                 walk(item, depth + 1)
             else:
-                title = str(item.title)
-                found.append((headings.get("".join(title.split()), title), depth, reader.get_destination_page_number(item) or 0))
+                found.append((" ".join(str(item.title).split()), depth, reader.get_destination_page_number(item) or 0))
 
     walk(reader.outline, 0)
+    if len(headings) == len(found):
+        found = [(words, depth, page) for words, (_, depth, page) in zip(headings, found)]
     return found
 
 
