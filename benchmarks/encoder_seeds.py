@@ -15,7 +15,7 @@ from d2lmini import (Config, Encoder, MaskedBatch, evaluate, fit, linear_decay, 
 from tools.freshness import digest_modules
 
 NAME, LENGTH = "encoder_seeds", 64
-RECIPE = dict(blocks=2, batch=8, steps=2400, fraction=0.3, lr=0.02, adam_lr=0.01)
+RECIPE = dict(blocks=2, batch=8, steps=2400, fraction=0.3, lr=0.01, adam_lr=0.015, tile=32)
 
 
 def train(corpus, seed: int, recipe: dict = RECIPE):
@@ -27,7 +27,8 @@ def train(corpus, seed: int, recipe: dict = RECIPE):
     batches = masked_batches(random_windows(corpus.train, LENGTH, recipe["batch"], seed), mask_id, seed + 1,
                              fraction=recipe["fraction"], replace=1.0, shuffle=0.0)
     history = fit(model, masked_loss, batches, steps=recipe["steps"], schedule=linear_decay(),
-                  optimizers=make_optimizers(model, lr=recipe["lr"], adam_lr=recipe["adam_lr"]), evaluate_every=50,
+                  optimizers=make_optimizers(model, lr=recipe["lr"], adam_lr=recipe["adam_lr"],
+                                             tile=recipe["tile"]), evaluate_every=50,
                   evaluation=lambda m: evaluate(m, masked_loss, quick), desc=f"encoder, seed {seed}")
     return model, history
 

@@ -25,7 +25,7 @@ class Recipe:
     blocks: int = 2
     positions: str = "rotary"
     batch: int = 8
-    steps: int = 2000
+    steps: int = 2100
     hidden: float = 0.3
     optimizer: str = "muon"
     tile: int = 32
