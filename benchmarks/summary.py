@@ -63,7 +63,7 @@ PARTS = {  # title: (part, the command that stores what it reads)
     "Time of each chapter's stored run, on two CPU cores": (chapters, "make run CH=NN"),
     "Encoder: time to the published quality": (encoder, "python -m benchmarks.encoder --save"),
     "Reversal: time to the published quality": (reversal, "python -m benchmarks.reversal --save"),
-    "Perceiver: the gap to full attention": (perceiver, "python -m benchmarks.perceiver_cost"),
+    "Perceiver: the gap to full attention": (perceiver, "python -m benchmarks.perceiver_cost --save"),
 }
 
 
