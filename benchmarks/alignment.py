@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from benchmarks.alignment_maps import TASK, maps, measure
+from benchmarks.alignment_maps import TASK, apart, maps, measure
 from d2lmini.models import Config
 from d2lmini.optim import linear_decay, make_optimizers
 from d2lmini.results import load_results, save_results
@@ -87,6 +87,7 @@ VARIANTS = {
     "quiet-start": Variant("... encoder self-attention silent at the start", seeds=3, prepare=quiet_start),
     "no-mixing": Variant("... encoder positions see themselves alone", seeds=3, mixing=False),
     "no-encoder-block": Variant("... no encoder block", seeds=3, encoder_layers=0),
+    "no-block-normed": Variant("no encoder block, memory normed", seeds=3, encoder_layers=0, memory_norm=True),
     "normed-memory": Variant("published settings, memory normed", seeds=3, memory_norm=True),
     "ours": Variant("our recipe, memory normed", steps=300, memory_norm=True, ours=True),
 }
@@ -106,6 +107,7 @@ def run(variant: Variant, seed: int) -> dict:
     """Train one model and measure it at the checkpoints; at the end with its maps."""
     seed_everything(seed)
     model = build(variant)
+    distance = apart(model)
     if variant.ours:
         how = dict(optimizers=make_optimizers(model, lr=0.02, adam_lr=0.01), schedule=linear_decay())
     else:
@@ -113,8 +115,8 @@ def run(variant: Variant, seed: int) -> dict:
     history = fit(model, seq2seq_loss, TASK.batches(32 if variant.ours else 128, seed), steps=variant.steps,
                   evaluate_every=100, evaluation=measure, **how)
     points = {str(step): values for step, values in history.evaluations if step}
-    return dict(points=points, losses=[float(f"{x:.3g}") for x in history.losses], seconds=round(history.seconds, 1),
-                **maps(model))
+    return dict(points=points, apart=distance, losses=[float(f"{x:.3g}") for x in history.losses],
+                seconds=round(history.seconds, 1), **maps(model))
 
 
 def stored() -> dict:
@@ -183,7 +185,7 @@ def spread(runs, key: str) -> str:
 def line(runs) -> str:
     """What a variant's runs measured, in words."""
     return ", ".join(f"{key} {spread(runs, key)}" for key in (
-        "hit", "mass", "exact", "kept_at_home", "looks_at_keeper", "brings_hit", "effect_hit", "effect_elsewhere",
+        "apart", "hit", "mass", "exact", "kept_at_home", "looks_at_keeper", "brings_hit", "effect_hit", "effect_elsewhere",
         "agreed_elsewhere"))
 
 

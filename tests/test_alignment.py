@@ -3,7 +3,7 @@
 import torch
 
 from benchmarks.alignment import VARIANTS, build, line, spread
-from benchmarks.alignment_maps import TASK, contributions, maps, pack, score
+from benchmarks.alignment_maps import TASK, apart, contributions, maps, pack, score
 from d2lmini import MultiHeadAttention
 
 ANTI = torch.eye(12).flip(0)
@@ -62,10 +62,21 @@ def test_maps_of_an_untrained_model_have_their_shapes_and_ranges():
     assert rows.shape == (12, 12) and (rows.sum(1) - 100).abs().max() <= 6  # rounding, half a percent a cell
 
 
+def test_without_positions_neighbours_are_not_apart_and_a_table_sets_their_distance():
+    torch.manual_seed(0)
+    model = build(VARIANTS["no-encoder-block"])  # the memory is the sum of the letter's and the position's vector
+    with torch.no_grad():
+        model.encoder.tokens.weight.zero_()
+        model.encoder.added.table.copy_(3.0 * torch.arange(12)[:, None] * torch.eye(128)[0])
+    assert apart(model) == 3
+    model.encoder.added.table.data.zero_()
+    assert apart(model) == 0
+
+
 def test_spread_and_line_read_the_last_point_or_the_run_itself():
     runs = [dict(points={"100": dict(hit=0.1), "200": dict(hit=hit)}, brings_hit=1.0) for hit in (0.5, 0.25)]
     assert spread(runs, "hit") == "0.25 to 0.50" and spread(runs, "brings_hit") == "1.00"
-    full = {key: 0.5 for key in ("hit", "mass", "exact", "kept_at_home", "looks_at_keeper", "brings_hit", "effect_hit",
+    full = {key: 0.5 for key in ("apart", "hit", "mass", "exact", "kept_at_home", "looks_at_keeper", "brings_hit", "effect_hit",
                                     "effect_elsewhere", "agreed_elsewhere")}
-    assert line([dict(points={"9": full})]).startswith("hit 0.50, mass 0.50")
+    assert line([dict(points={"9": full})]).startswith("apart 0.50, hit 0.50, mass 0.50")
     assert pack(torch.tensor([[0.0, 0.256], [1.0, 0.5]])) == ["0 26", "100 50"]
