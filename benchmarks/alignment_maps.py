@@ -31,6 +31,7 @@ def score(weights: torch.Tensor) -> dict:
 @torch.no_grad()
 def apart(model: EncoderDecoder, count: int = 64) -> float:
     """Mean distance of the memory vectors of neighbouring source positions, the letters averaged out over strings."""
+    model.eval()  # with dropout on, this would use up random numbers of the training
     batch = TASK.batch(count, torch.Generator().manual_seed(30_000))
     places = model.encode(batch.source).mean(dim=0)  # (S, D)
     return round((places[1:] - places[:-1]).norm(dim=-1).mean().item(), 3)
