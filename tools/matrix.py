@@ -10,7 +10,7 @@ with the newest that there are. Rows "colab ...": ranges as Colab has them, a st
 at its tag, torch unchanged, one chapter a row from top to bottom.
 
 Environments stand in .matrix/ and are used again; delete the folder to begin anew. Torch for another Python
-is a download of gigabytes: rows that would need it are skipped unless D2LMINI_MATRIX_DOWNLOADS=1.
+is a download of gigabytes, and so is a newer one: rows that would need it are skipped unless D2LMINI_MATRIX_DOWNLOADS=1.
 """
 
 import argparse
@@ -80,19 +80,17 @@ def environment(row: Row) -> Path:
     python = interpreter(row.python)
     if python is None:
         raise LookupError(f"no Python {row.python} on this machine")
-    kind = row.name.split()[0] + (row.name.split()[1] if row.task in ("tests", "package") else "")
-    folder = FOLDER / f"{kind}-{row.python}"
+    folder = FOLDER / ("colab" if row.name.startswith("colab") else row.name.replace(" ", "-"))
     inside = folder / "bin" / "python"
     if not (folder / "filled").exists():
         mine = "%d.%d" % sys.version_info[:2]
-        if row.python != mine and os.environ.get("D2LMINI_MATRIX_DOWNLOADS") != "1":
-            raise LookupError(f"torch for Python {row.python} is a download of gigabytes; D2LMINI_MATRIX_DOWNLOADS=1 allows it")
+        if (row.python != mine or row.name == "torch newest") and os.environ.get("D2LMINI_MATRIX_DOWNLOADS") != "1":
+            raise LookupError(f"its torch for Python {row.python} is a download of gigabytes; D2LMINI_MATRIX_DOWNLOADS=1 allows it")
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
         for wanted in ([row.torch], list(row.install)):
             if wanted != [""]:
                 done = subprocess.run([inside, "-m", "pip", "install", "--quiet", *wanted], capture_output=True, text=True)
-                if done.returncode:
-                    raise LookupError(f"pip could not install {' '.join(wanted)}: {(done.stderr.strip() or '?').splitlines()[-1]}")
+                assert done.returncode == 0, f"pip could not install {' '.join(wanted)}: {done.stderr.strip()[-500:]}"
         (folder / "filled").touch()
     return inside
 
