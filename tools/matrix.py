@@ -6,8 +6,8 @@
 
 Rows "pins 3.11", "3.12", "3.13": the pins of requirements.txt and the unit tests. Rows "torch ...": d2lmini alone on
 Python 3.10 with the lowest torch, NumPy and matplotlib that pyproject.toml allows, and on the newest Python here
-with the newest that there are. Rows "colab ...": ranges as Colab has them, a stand-in for its module, the package from a git address
-at its tag, torch unchanged, one chapter a row from top to bottom.
+with the newest that there are. Rows "colab ...": ranges as Colab has them, a stand-in for its module, the package
+from a git address at its tag, torch unchanged, one chapter a row from top to bottom.
 
 Environments stand in .matrix/ and are used again; delete the folder to begin anew. Torch for another Python
 is a download of gigabytes, and so is a newer one: rows that would need it are skipped unless D2LMINI_MATRIX_DOWNLOADS=1.
