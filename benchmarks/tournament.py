@@ -24,7 +24,7 @@ from tools.freshness import digest_modules
 
 NAME, SEEDS = "tournament", (1, 2, 3)
 RECIPE = dict(tokens=512, blocks=2, d_model=128, lr=0.02, adam_lr=0.01)
-STEPS = dict(short=250, full=1000)
+STEPS = dict(short=250, full=500)
 # Two entries beside the tournament, each for one wiring: the tags written behind the letters, so that the decoder has
 # read them all before it tags; and an encoder that learned to write as BERT learns, with three tenths of a text hidden.
 EXTRAS = {"reading, written": "decoder", "writing, by filling in": "encoder"}
@@ -37,9 +37,10 @@ def make_contests(corpus) -> dict:
 
 
 def plan() -> list[tuple[str, str, str, int]]:
-    """All runs (budget, contest, wiring, seed), one seed of everything first."""
-    entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS] + list(EXTRAS.items())
-    return [(budget, *entry, seed) for seed in SEEDS for budget in STEPS for entry in entries]
+    """All runs (budget, contest, wiring, seed), what matters most first: the full budget, its extras, the short one."""
+    entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS]
+    groups = [("full", entries), ("full", list(EXTRAS.items())), ("short", entries)]
+    return [(budget, *entry, seed) for budget, chosen in groups for seed in SEEDS for entry in chosen]
 
 
 def rounded(result: dict) -> dict:
@@ -86,6 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Do the runs asked for or still missing, and save after each; 0 if none is missing at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tournament", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further run after this time")
+    parser.add_argument("--share", type=int, nargs=2, metavar=("I", "N"), default=(0, 1),
+                        help="only every Nth run from the Ith on, so that N processes can share the work")
     parser.add_argument("--only", choices=[*CONTESTS, *EXTRAS], help="runs of this task alone")
     parser.add_argument("--seeds", type=int, nargs="+", help="do these seeds anew")
     options = parser.parse_args(arguments)
@@ -96,6 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
         todo = [(*key, seed) for seed in options.seeds for key in dict.fromkeys(run[:3] for run in todo)]
     else:
         todo = [run for run in todo if run not in stored(digest)["runs"]]
+    todo = todo[options.share[0]::options.share[1]]
     corpus = contest_corpus()
     contests = make_contests(corpus)
     missing = [name for name in CONTESTS if name not in stored(digest)["baselines"]]
