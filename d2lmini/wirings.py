@@ -165,9 +165,8 @@ def make_contestant(wiring: str, vocab_size: int, mask_id: int, go_id: int, *, s
 
         L/2 (12 D^2 + 6 D F') = L (4 D^2 + 3 D F)   =>   F' = F - 2 D / 3,   that is 2 D when F = 8 D / 3
 
-    One tower counts positions by rotary angles. Two towers cannot: an angle says how far two tokens of one sequence are
-    apart, and cross-attention relates two sequences. They get a learned table each, max(S, T) D, and an F' that is
-    narrower by 2 max(S, T) / (3 L), to pay for it.
+    One tower counts positions by rotary angles. Two towers get sinusoidal codes: an angle says how far apart two tokens
+    of one sequence are, and cross-attention relates two sequences. Neither has parameters.
 
     Args:
         wiring: one of ``WIRINGS``.
@@ -175,7 +174,7 @@ def make_contestant(wiring: str, vocab_size: int, mask_id: int, go_id: int, *, s
         source, answer: S and T, the longest of each.
         d_model, num_heads: D and H.
         blocks: L, even.
-        positions: "rotary" or "learned", in place of the above.
+        positions: as in ``Config``, in place of the above.
     Raises:
         ValueError: on an unknown wiring, an odd number of blocks, or what ``Config`` refuses.
     Built in chapter 7.
@@ -187,10 +186,8 @@ def make_contestant(wiring: str, vocab_size: int, mask_id: int, go_id: int, *, s
         raise ValueError(f"blocks={blocks} is odd; two towers share them, so give an even number.")
     shape = dict(vocab_size=vocab_size, d_model=d_model, num_heads=num_heads)
     if wiring == "encoder-decoder":
-        positions, longest = positions or "learned", max(source, answer)
-        tables = 2 * longest / (3 * blocks) if positions == "learned" else 0
-        model = EncoderDecoder(Config(**shape, max_len=longest, num_layers=blocks // 2, positions=positions,
-                                      d_ff=round(2 * d_model - tables)))
+        model = EncoderDecoder(Config(**shape, max_len=max(source, answer), num_layers=blocks // 2, d_ff=2 * d_model,
+                                      positions=positions or "sinusoidal"))
     else:
         kind = Encoder if wiring == "encoder" else Decoder
         model = kind(Config(**shape, max_len=source + answer + 1, num_layers=blocks, positions=positions or "rotary"))
