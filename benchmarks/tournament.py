@@ -37,9 +37,9 @@ def make_contests(corpus) -> dict:
 
 
 def plan() -> list[tuple[str, str, str, int]]:
-    """All runs (budget, contest, wiring, seed), what matters most first: the full budget, its extras, the short one."""
+    """All runs (budget, contest, wiring, seed): the short budget for every seed, the full one, and its extras."""
     entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS]
-    groups = [("full", entries), ("full", list(EXTRAS.items())), ("short", entries)]
+    groups = [("short", entries), ("full", entries), ("full", list(EXTRAS.items()))]
     return [(budget, *entry, seed) for budget, chosen in groups for seed in SEEDS for entry in chosen]
 
 
