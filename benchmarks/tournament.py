@@ -37,9 +37,9 @@ def make_contests(corpus) -> dict:
 
 
 def plan() -> list[tuple[str, str, str, int]]:
-    """All runs (budget, contest, wiring, seed): the short budget for every seed, the full one, and its extras."""
+    """All runs (budget, contest, wiring, seed), what matters most first: the full budget, its extras, the short one."""
     entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS]
-    groups = [("short", entries), ("full", entries), ("full", list(EXTRAS.items()))]
+    groups = [("full", entries), ("full", list(EXTRAS.items())), ("short", entries)]
     return [(budget, *entry, seed) for budget, chosen in groups for seed in SEEDS for entry in chosen]
 
 

@@ -29,7 +29,7 @@ def played(tmp_path, monkeypatch):
 def test_the_plan_holds_every_run_once():
     plan = tournament.plan()
     assert len(plan) == len(set(plan)) == (2 * 3 * 4 + 2) * len(tournament.SEEDS)
-    assert {run[0] for run in plan[:36]} == {"short"} and {run[0] for run in plan[36:]} == {"full"}
+    assert {run[0] for run in plan[:42]} == {"full"} and {run[0] for run in plan[42:]} == {"short"}
     assert {run[3] for run in plan[:12]} == {1}, "one seed of every wiring comes first"
 
 
