@@ -34,7 +34,7 @@ from d2lmini import (Config, Decoder, Encoder, EncoderDecoder, causal_mask, clai
 from d2lmini.baselines import NgramModel, copy_scores, majority_accuracy
 from d2lmini.contests import CONTESTS, contest_corpus, reading, rewriting, swap_words, turn_words, writing
 from d2lmini.diagrams import mask_grid
-from d2lmini.parameters import PUBLISHED, block_parameters, model_parameters, tower_parameters
+from d2lmini.parameters import PUBLISHED, block_parameters, tower_parameters
 from d2lmini.plotting import BLUE, FAMILY, GREEN, GREY, INK, ORANGE, RED, SKY, figure, show
 from d2lmini.tournament import batch_size, compete
 from d2lmini.wirings import FORMS, WIRINGS, Questions, make_contestant
@@ -288,7 +288,7 @@ say("\n".join(lines))
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 # @title Figure: the tournament
 MAIN = {"reading": ("f1", "F1 of word ends"), "rewriting": ("exact", "phrases without an error"),
-        "writing": ("bits", "bits per character (low is good)")}
+        "writing": ("bits", "bits per character")}
 LABEL = {wiring: wiring.replace("encoder-decoder", "encoder–decoder") for wiring in WIRINGS}
 fig, axes = figure(1, 3, width=6.4, height=3.5)
 for ax, (contest, (key, label)) in zip(axes, MAIN.items()):
@@ -370,7 +370,7 @@ live_seconds = time.perf_counter() - began
 
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 # @title Figure: your tournament over the stored one
-fig, axes = figure(1, 3, width=7.4, height=3.3)
+fig, axes = figure(1, 3, width=6.4, height=3.5)
 for ax, (contest, (key, label)) in zip(axes, MAIN.items()):
     for place, wiring in enumerate(WIRINGS):
         for budget_name, marker, shift in (("short", "o", -0.14), ("full", "s", 0.14)):
