@@ -34,7 +34,7 @@ from d2lmini import (Config, Decoder, Encoder, EncoderDecoder, causal_mask, clai
 from d2lmini.baselines import NgramModel, copy_scores, majority_accuracy
 from d2lmini.contests import CONTESTS, contest_corpus, reading, rewriting, swap_words, turn_words, writing
 from d2lmini.diagrams import mask_grid
-from d2lmini.parameters import PUBLISHED, block_parameters, tower_parameters
+from d2lmini.parameters import PUBLISHED, block_parameters
 from d2lmini.plotting import BLUE, FAMILY, GREEN, GREY, INK, ORANGE, RED, SKY, figure, show
 from d2lmini.tournament import batch_size, compete
 from d2lmini.wirings import FORMS, WIRINGS, Questions, make_contestant
@@ -56,7 +56,7 @@ chapter_began = time.perf_counter()
 corpus = contest_corpus()
 contests = {name: make(corpus) for name, make in CONTESTS.items()}
 tags = {"<inside>": "·", "<end>": "|"}
-as_text = lambda ids: "".join(tags.get(t, t) for t in map(corpus.vocab.tokens.__getitem__, ids))
+as_text = lambda ids: "".join(tags.get(t, t) for t in (corpus.vocab.tokens[i] for i in ids))
 
 for name, contest in contests.items():
     q = contest.valid
@@ -154,14 +154,15 @@ def reads_its_answer(player, q):
     return moved
 
 g = torch.Generator().manual_seed(0)
+vocabulary = dict(vocab_size=len(corpus.vocab), mask_id=MASK, go_id=GO)
 with torch.no_grad():
     for wiring in WIRINGS:
-        player = make_contestant(wiring, len(corpus.vocab), MASK, GO, source=64, answer=64)
+        player = make_contestant(wiring, **vocabulary, source=64, answer=64)
         for form in FORMS:
             x, y = torch.randint(27, (2, 3, 8), generator=g)
             found = reads_its_answer(player, Questions(x, y, form))
-            print(f"{wiring:16}{form:9} no leak;", "reads" if found else "does not read",
-                  "the answer so far")
+            verb = "reads" if found else "does not read"
+            print(f"{wiring:16}{form:9} no leak; {verb} the answer so far")
 
 # %% [markdown]
 # Three: the encoder when it tags or rewrites, and the decoder when it tags. They answer in one pass. The other nine write token by token, and when they are scored they read what they wrote themselves, mistakes included.
@@ -233,7 +234,8 @@ ababac = torch.tensor([0, 1, 0, 1, 0, 2])
 print(f"{NgramModel(ababac, 2, 4).probability([1], 0):.6f}", f"= 29/36 = {29 / 36:.6f}")
 
 read, rewrite = contests["reading"], contests["rewriting"]
-print(f"reading, commonest tag: {majority_accuracy(read.train[1], read.valid.answer):.3f}")
+commonest = majority_accuracy(read.train[1], read.valid.answer)
+print(f"reading, commonest tag: {commonest:.3f}")
 copied, exact = copy_scores(rewrite.valid.source, rewrite.valid.answer)
 print(f"rewriting, copied: {copied:.3f} of the characters, {exact:.3f} of the phrases")
 
@@ -427,15 +429,16 @@ attention, feed_forward, norm, table = 4 * D * D, 3 * D * F, D, V * D
 reader = L * (attention + feed_forward + 2 * norm) + norm
 writer = L * (2 * attention + feed_forward + 3 * norm) + norm
 
-recurrent = Encoder(small)                                   # as ALBERT: one block, L times
+recurrent = Encoder(small)                     # as ALBERT: one block, L times
 recurrent.tower.blocks = nn.ModuleList(L * [recurrent.tower.blocks[0]])
+both = reader + writer
 rows = {
     "one tower, tied head": (table + reader, Encoder(small)),
     "one tower, head of its own": (2 * table + reader, Decoder(own_head)),
     "one block for all layers": (table + (reader - norm) // L + norm, recurrent),
-    "two towers, one table": (table + reader + writer, EncoderDecoder(small)),
-    "two towers, two tables": (2 * table + reader + writer, EncoderDecoder(small, shared=False)),
-    "two towers, one table, own head": (2 * table + reader + writer, EncoderDecoder(own_head)),
+    "two towers, one table": (table + both, EncoderDecoder(small)),
+    "two towers, two tables": (2 * table + both, EncoderDecoder(small, shared=False)),
+    "two towers, one table, own head": (2 * table + both, EncoderDecoder(own_head)),
 }
 for name, (derived, module) in rows.items():
     counted = sum(p.numel() for p in module.parameters())
@@ -475,8 +478,7 @@ block = block_parameters(albert.config)
 print(f"one block                         {block:>12,}")
 print(f"ALBERT-base, one block 12 times   {albert.total:>12,}")
 print(f"the same with 12 blocks           {albert.total + 11 * block:>12,}")
-wide = tower_parameters(Config(30000, 512, d_model=768, num_heads=12, num_layers=0, norm_first=False))
-print(f"a token table of width 768 alone  {wide:>12,}")
+print(f"a token table of width 768 alone  {30000 * 768:>12,}")
 
 # %% [markdown]
 # A tenth of the parameters, and not one multiplication less: each layer still runs. ALBERT-base was about as fast as BERT-base and somewhat worse (Lan et al. 2020, table 2). Sharing saves memory and makes models easy to ship; it does not make them fast.
