@@ -56,7 +56,10 @@ chapter_began = time.perf_counter()
 corpus = contest_corpus()
 contests = {name: make(corpus) for name, make in CONTESTS.items()}
 tags = {"<inside>": "·", "<end>": "|"}
-as_text = lambda ids: "".join(tags.get(t, t) for t in (corpus.vocab.tokens[i] for i in ids))
+
+def as_text(ids):
+    tokens = [corpus.vocab.tokens[i] for i in ids]
+    return "".join(tags.get(token, token) for token in tokens)
 
 for name, contest in contests.items():
     q = contest.valid
