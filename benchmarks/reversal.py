@@ -154,8 +154,8 @@ def main(arguments: list[str] | None = None) -> int:
     ratio = took / statistics.median(seconds)
     if save:
         save_results("reversal", dict(
-            threads=torch.get_num_threads(), ratio=ratio, published=dict(seconds=round(took, 1), exact=theirs, loss=losses[-1]),
-            ours=[dict(seed=s, seconds=round(t, 1), exact=e) for s, t, e in zip(SEEDS, seconds, exacts)],
+            threads=torch.get_num_threads(), ratio=ratio, published=dict(seconds=round(took, 1), exact=round(theirs, 4), loss=round(losses[-1], 5)),
+            ours=[dict(seed=s, seconds=round(t, 1), exact=round(e, 4)) for s, t, e in zip(SEEDS, seconds, exacts)],
         ), command="python -m benchmarks.reversal --save", digest=digest_modules(["benchmarks.reversal"]))
     print(f"\nreversal: time ratio {ratio:.1f}, exact match {min(exacts):.3f}")
     return int(min(exacts) < 0.99 or ratio < 2)
