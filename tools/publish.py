@@ -22,7 +22,7 @@ import nbformat
 
 from tools.address import check_address, read_address, release_tag
 from tools.freshness import ROOT
-from tools.setup_cell import stamp_of, stamped
+from tools.setup_cell import first_place, source, stamp_of, stamped
 
 BEGIN = re.compile(r"^( *)(# |<!-- )address: begin.*\n", re.M)
 END = re.compile(r"^ *(# |<!-- )address: end.*$", re.M)
@@ -131,10 +131,13 @@ def disagreements(root: Path = ROOT) -> list[str]:
         if page(name, text, where) != text:
             found.append(f"{name} names another address or tag than {url or 'none'} at {tag}")
     for path in notebooks(root):
-        stamp = stamp_of(nbformat.read(path, as_version=4))
-        if stamp != (url, tag):
-            found.append(f"{path.name} begins with " + (f"{stamp[0] or 'no address'} at {stamp[1]}" if stamp else
-                         "another cell than the one that finds d2lmini; run `python -m tools.setup_cell --all`"))
+        notebook = nbformat.read(path, as_version=4)
+        stamp = stamp_of(notebook)
+        if stamp is None or notebook.cells[first_place(notebook)].source != source(*stamp):
+            found.append(f"{path.name} begins with another cell than the one that finds d2lmini; "
+                         "run `python -m tools.setup_cell --all`")
+        elif stamp != (url, tag):
+            found.append(f"{path.name} begins with {stamp[0] or 'no address'} at {stamp[1]}")
     return found
 
 

@@ -35,7 +35,7 @@ def source(address: str, tag: str) -> str:
 
 def stamped(notebook, address: str, tag: str):
     """The notebook with that first cell; what it had beside it is kept. The argument itself is changed."""
-    place = next((i for i, c in enumerate(notebook.cells) if c.cell_type == "code"), len(notebook.cells))
+    place = first_place(notebook)
     text = source(address, tag)
     if place == len(notebook.cells) or not notebook.cells[place].source.startswith(MARK):
         notebook.cells.insert(place, new_code_cell(metadata=METADATA))
@@ -45,6 +45,11 @@ def stamped(notebook, address: str, tag: str):
         cell.source = text
         cell.id = _stable_id(cell, {c.id for c in notebook.cells if c is not cell})
     return notebook
+
+
+def first_place(notebook) -> int:
+    """The index of the first code cell; the number of cells when there is none."""
+    return next((i for i, c in enumerate(notebook.cells) if c.cell_type == "code"), len(notebook.cells))
 
 
 def stamp_of(notebook) -> tuple[str, str] | None:
