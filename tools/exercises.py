@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from d2lmini.exercises import exercises
 from d2lmini.exercises.quizzes import QUESTIONS
 from tools.freshness import ROOT
-from tools.notebook import _stable_id, write
+from tools.notebook import stable_id, write
 
 TAG = "exercise"
 HIDDEN = {"tags": [TAG, "remove-input"], "jupyter": {"source_hidden": True}, "cellView": "form"}
@@ -103,7 +103,7 @@ def expected(notebook, path: Path) -> list:
     section = cells_of(chapter_of(path), section_number(before, chapter_of(path)))
     seen = {c.id for c in before}
     for cell in section:
-        cell.id = _stable_id(cell, seen)
+        cell.id = stable_id(cell, seen)
     return section
 
 

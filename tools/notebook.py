@@ -71,7 +71,7 @@ def tidy(notebook) -> None:
     seen: set[str] = set()
     for index, cell in enumerate(notebook.cells):
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in KEPT_CELL_KEYS})
-        cell.id = _stable_id(cell, seen)
+        cell.id = stable_id(cell, seen)
         if cell.cell_type == "code":
             cell.outputs = _merge_streams(_drop_widgets(cell, index))
             _copy_alt(cell)
@@ -124,7 +124,7 @@ def _copy_alt(cell) -> None:
         cell.metadata["mystnb"] = mystnb
 
 
-def _stable_id(cell, seen: set[str]) -> str:
+def stable_id(cell, seen: set[str]) -> str:
     """An id made of what the cell says, so that converting a notebook anew changes no other cell's."""
     salt = 0
     while True:

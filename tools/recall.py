@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools.exercises import TAG
 from tools.freshness import ROOT
-from tools.notebook import KERNEL, LANGUAGE, _stable_id, write
+from tools.notebook import KERNEL, LANGUAGE, stable_id, write
 from tools.rules import SOURCE_HIDING_TAGS
 from tools.syntax import split_magics
 
@@ -40,7 +40,7 @@ def recall(notebook):
         cells += _exercise(cell) if TAG in cell.metadata.get("tags", []) else _chapter(cell)
     cells.insert(1, new_markdown_cell(NOTE))
     for cell in cells:
-        cell.id = _stable_id(cell, seen)
+        cell.id = stable_id(cell, seen)
         seen.add(cell.id)
     return new_notebook(cells=cells, metadata={"kernelspec": KERNEL, "language_info": LANGUAGE})
 

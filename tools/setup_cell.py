@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell, new_output
 
 from tools.address import read_address, release_tag
 from tools.freshness import ROOT
-from tools.notebook import _stable_id, write
+from tools.notebook import stable_id, write
 
 MARK = "# @title Get d2lmini"
 LINE = "d2lmini is ready.\n"
@@ -43,7 +43,7 @@ def stamped(notebook, address: str, tag: str):
     cell = notebook.cells[place]
     if cell.source != text:
         cell.source = text
-        cell.id = _stable_id(cell, {c.id for c in notebook.cells if c is not cell})
+        cell.id = stable_id(cell, {c.id for c in notebook.cells if c is not cell})
     return notebook
 
 
