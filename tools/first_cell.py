@@ -40,7 +40,7 @@ def get_d2lmini(address, tag):
                               capture_output=True, text=True)
         if done.returncode:
             said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()] or ["nothing"]
-            said = next((line for line in said if line.startswith("ERROR")), said[-1])
+            said = next((f"ERROR{line[5:]}" for line in said if line.lower().startswith("error")), said[-1])  # older pip: error
             raise RuntimeError(
                 f"d2lmini could not be fetched from {address} at {tag}. Check the network and that this address "
                 f"opens in a browser, then run this cell again. pip's answer: {said}")
