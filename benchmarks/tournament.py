@@ -24,10 +24,11 @@ from tools.freshness import digest_modules
 
 NAME, SEEDS = "tournament", (1, 2, 3)
 RECIPE = dict(tokens=512, blocks=2, d_model=128, lr=0.02, adam_lr=0.01)
-STEPS = dict(short=250, full=500)
+STEPS = dict(short=250, full=500, long=1500)
 # Two entries beside the tournament, each for one wiring: the tags written behind the letters, so that the decoder has
 # read them all before it tags; and an encoder that learned to write as BERT learns, with three tenths of a text hidden.
 EXTRAS = {"reading, written": "decoder", "writing, by filling in": "encoder"}
+LONG = [("reading", "encoder-decoder")]  # it has learned nothing after the full budget: has it after three times as much?
 
 
 def make_contests(corpus) -> dict:
@@ -37,9 +38,9 @@ def make_contests(corpus) -> dict:
 
 
 def plan() -> list[tuple[str, str, str, int]]:
-    """All runs (budget, contest, wiring, seed), what matters most first: the full budget, its extras, the short one."""
+    """All runs (budget, contest, wiring, seed), what matters most first: the full budget, extras, the short budget."""
     entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS]
-    groups = [("full", entries), ("full", list(EXTRAS.items())), ("short", entries)]
+    groups = [("full", entries), ("full", list(EXTRAS.items())), ("long", LONG), ("short", entries)]
     return [(budget, *entry, seed) for budget, chosen in groups for seed in SEEDS for entry in chosen]
 
 
