@@ -1,6 +1,6 @@
 """Chapter 7's tournament: four wirings of equal size take three tasks with equal training tokens.
 
-    python -m benchmarks.tournament                      every run that is not stored yet, about 20 minutes of one core
+    python -m benchmarks.tournament                      every run that is not stored yet, about an hour of one core
     python -m benchmarks.tournament --minutes 4          start no further run after four minutes; call again to go on
     python -m benchmarks.tournament --only writing --seeds 7    these runs, anew
 
@@ -24,11 +24,10 @@ from tools.freshness import digest_modules
 
 NAME, SEEDS = "tournament", (1, 2, 3)
 RECIPE = dict(tokens=512, blocks=2, d_model=128, lr=0.02, adam_lr=0.01)
-STEPS = dict(short=250, full=500, long=1500)
+STEPS = dict(full=2000, short=250, middle=500)  # what matters most first
 # Two entries beside the tournament, each for one wiring: the tags written behind the letters, so that the decoder has
 # read them all before it tags; and an encoder that learned to write as BERT learns, with three tenths of a text hidden.
 EXTRAS = {"reading, written": "decoder", "writing, by filling in": "encoder"}
-LONG = [("reading", "encoder-decoder")]  # it has learned nothing after the full budget: has it after three times as much?
 
 
 def make_contests(corpus) -> dict:
@@ -38,9 +37,9 @@ def make_contests(corpus) -> dict:
 
 
 def plan() -> list[tuple[str, str, str, int]]:
-    """All runs (budget, contest, wiring, seed), what matters most first: the full budget, extras, the short budget."""
+    """All runs (budget, contest, wiring, seed): the full budget and its extras, then the short and the middle one."""
     entries = [(contest, wiring) for contest in CONTESTS for wiring in WIRINGS]
-    groups = [("full", entries), ("full", list(EXTRAS.items())), ("long", LONG), ("short", entries)]
+    groups = [(budget, entries + (list(EXTRAS.items()) if budget == "full" else [])) for budget in STEPS]
     return [(budget, *entry, seed) for budget, chosen in groups for seed in SEEDS for entry in chosen]
 
 

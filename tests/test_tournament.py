@@ -28,10 +28,8 @@ def played(tmp_path, monkeypatch):
 
 def test_the_plan_holds_every_run_once():
     plan = tournament.plan()
-    assert len(plan) == len(set(plan)) == (2 * 3 * 4 + 2 + 1) * len(tournament.SEEDS)
-    assert {run[0] for run in plan[:42]} == {"full"}
-    assert {run[:3] for run in plan[42:45]} == {("long", "reading", "encoder-decoder")}
-    assert {run[0] for run in plan[45:]} == {"short"}
+    assert len(plan) == len(set(plan)) == (3 * 3 * 4 + 2) * len(tournament.SEEDS)
+    assert {run[0] for run in plan[:42]} == {"full"} and {run[0] for run in plan[42:78]} == {"short"}
     assert {run[3] for run in plan[:12]} == {1}, "one seed of every wiring comes first"
 
 
@@ -39,22 +37,22 @@ def test_it_goes_on_where_it_stopped(played):
     assert tournament.main(["--minutes", "0"]) == 1
     assert played == [] and set(results.load_results("tournament")["baselines"]) == set(CONTESTS)
     tournament.main(["--only", "writing", "--share", "1", "2"])
-    assert len(played) == 12
+    assert len(played) == 18
     tournament.main(["--only", "writing"])
-    assert len(played) == 24 and {run[0] for run in played} == {"writing"}
+    assert len(played) == 36 and {run[0] for run in played} == {"writing"}
     tournament.main([])
-    assert len(played) == 81 == len(set(played))
+    assert len(played) == 114 == len(set(played))
     assert tournament.main([]) == 0
-    assert len(played) == 81
+    assert len(played) == 114
     stored = results.load_results("tournament")
     assert stored["command"] == "python -m benchmarks.tournament" and stored["seeds"] == [1, 2, 3]
-    assert len(stored["runs"]) == 81 and stored["runs"][0]["bits"] == 2.12346 and stored["runs"][0]["seconds"] == 1.3
+    assert len(stored["runs"]) == 114 and stored["runs"][0]["bits"] == 2.12346 and stored["runs"][0]["seconds"] == 1.3
 
 
 def test_seeds_are_done_anew_when_asked_for(played):
     tournament.main(["--only", "reading", "--seeds", "7"])
     tournament.main(["--only", "reading", "--seeds", "7"])
-    assert len(played) == 2 * (2 * len(WIRINGS) + 1) and {run[2] for run in played} == {7}
+    assert len(played) == 2 * 3 * len(WIRINGS) and {run[2] for run in played} == {7}
     assert results.load_results("tournament")["seeds"] == [7]
 
 
@@ -72,6 +70,6 @@ def test_the_last_line_names_the_winners():
     runs = {("full", "writing", w, s): dict(bits=b + s) for s in (1, 2) for w, b in (("encoder", 3.0), ("decoder", 2.0))}
     runs["full", "reading", "prefix-LM", 1] = dict(f1=0.5)
     runs["short", "reading", "encoder", 1] = dict(f1=0.9)
-    assert tournament.summary(runs) == ("tournament: 6 of 81 runs; reading prefix-LM (f1 0.500), "
+    assert tournament.summary(runs) == ("tournament: 6 of 114 runs; reading prefix-LM (f1 0.500), "
                                         "writing decoder (bits 3.500)")
-    assert tournament.summary({}) == "tournament: 0 of 81 runs; no winner yet"
+    assert tournament.summary({}) == "tournament: 0 of 114 runs; no winner yet"
