@@ -5,7 +5,7 @@
 
 A benchmark is a module of this package named in BENCHMARKS whose ``main(arguments)`` returns an exit code.
 Experiments that fill other results files (seeds, ablations) are not among them; each has a command of its own.
-Alignment and norms are both: they make the runs that are missing, which are none in a fresh copy,
+Alignment, norms and tournament are both: they make the runs that are missing, which are none in a fresh copy,
 and say how it stands.
 Either way the table of chapters on the book's first page is written from the notebooks.
 """
@@ -17,7 +17,7 @@ import sys
 from benchmarks import summary
 from tools import table
 
-BENCHMARKS = {"encoder": ["--save"], "reversal": ["--save"], "alignment": [], "perceiver_cost": [], "norms": []}
+BENCHMARKS = {"encoder": ["--save"], "reversal": ["--save"], "alignment": [], "perceiver_cost": [], "norms": [], "tournament": []}
 
 
 def main(arguments: list[str] | None = None) -> int:

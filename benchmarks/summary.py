@@ -59,11 +59,25 @@ def perceiver() -> Iterator[str]:
     yield f"published, {PUBLISHED}"
 
 
+def tournament() -> Iterator[str]:
+    """Each task's wirings from best to worst, by the mean over seeds after the full budget, and the best baseline."""
+    stored = load_results("tournament")
+    for contest, (key, best) in {"reading": ("f1", max), "rewriting": ("exact", max), "writing": ("bits", min)}.items():
+        scores: dict[str, list[float]] = {}
+        for r in stored["runs"]:
+            if (r["budget"], r["contest"]) == ("full", contest):
+                scores.setdefault(r["wiring"], []).append(r[key])
+        means = sorted(((statistics.mean(v), w) for w, v in scores.items()), reverse=best is max)
+        bare = best(found[key] for found in stored["baselines"][contest].values())
+        yield f"{contest} ({key}): " + ", ".join(f"{w} {m:.3f}" for m, w in means) + f"; best baseline {bare:.3f}"
+
+
 PARTS = {  # title: (part, the command that stores what it reads)
     "Time of each chapter's stored run, on two CPU cores": (chapters, "make run CH=NN"),
     "Encoder: time to the published quality": (encoder, "python -m benchmarks.encoder --save"),
     "Reversal: time to the published quality": (reversal, "python -m benchmarks.reversal --save"),
     "Perceiver: the gap to full attention": (perceiver, "python -m benchmarks.perceiver_cost --save"),
+    "Tournament: four wirings, three tasks, equal parameters and training tokens": (tournament, "python -m benchmarks.tournament"),
 }
 
 

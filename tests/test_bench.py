@@ -16,6 +16,13 @@ STORED = {
     "perceiver_cost": dict(curves={
         name: dict(points=[dict(size=32, skipped="", seconds=9, peak=9), dict(size=8192, skipped=skipped, seconds=s, peak=p * 2**20)])
         for name, s, p, skipped in (("perceiver-64", 0.1, 50, ""), ("full-fused", 2.0, 400, ""), ("full-unfused", None, 0, "too large"))}),
+    "tournament": dict(
+        runs=[dict(budget=b, contest=c, wiring=w, f1=x, exact=x / 2, bits=x) for b, c, w, x in (
+            ("full", "reading", "encoder", 0.75), ("full", "reading", "encoder", 0.25), ("full", "reading", "decoder", 0.625),
+            ("short", "reading", "encoder", 1.0), ("full", "rewriting", "encoder", 1.0), ("full", "writing", "encoder", 3.0),
+            ("full", "writing", "decoder", 2.0))],
+        baselines=dict(reading=dict(majority=dict(f1=0.0), table=dict(f1=0.125)), rewriting=dict(copy=dict(exact=0.0)),
+                       writing={"1-gram": dict(bits=4.0), "5-gram": dict(bits=1.5)})),
 }
 
 
@@ -32,6 +39,8 @@ def test_the_figures_of_every_part(stored):
         "ours, median of 3 seeds: 11.0 s, worst exact match 0.995", "time ratio 4.0",
         "64 latents over 8,192 inputs: 100 ms, 50 MiB at the peak",
         "full attention, fused kernel: 2,000 ms, 400 MiB: 20 times the time, 8.0 times the memory",
+        "reading (f1): decoder 0.625, encoder 0.500; best baseline 0.125",
+        "rewriting (exact): encoder 0.500; best baseline 0.000", "writing (bits): decoder 2.000, encoder 3.000; best baseline 1.500",
     ):
         assert f"  {line}" in text
     assert "written out" not in text and "1. One block, three wirings" in text and "all together" in text
@@ -43,7 +52,7 @@ def test_a_part_without_results_says_how_to_get_them(monkeypatch):
 
     monkeypatch.setattr(summary, "load_results", missing)
     lines = list(summary.lines())
-    assert sum(line.startswith("  not measured: name=") for line in lines) == 3
+    assert sum(line.startswith("  not measured: name=") for line in lines) == 4
     assert all("`python -m benchmarks." in line for line in lines if "not measured" in line)
 
 
