@@ -17,13 +17,12 @@
 # - read an ablation table with its spread, and say which rows are more than noise;
 # - name, for each ingredient, the reason that it works and the paper that it comes from.
 #
-# **Builds on** chapter 2. Nothing is trained on this page: the runs take over half an hour, and their results are
+# **Builds on** chapter 2. Nothing is trained on this page: the runs take about an hour, and their results are
 # stored in the package, each with the command that made it.
 
 # %% tags=["setup", "hide-cell"] jupyter={"source_hidden": true}
 # @title Set-up
 import statistics
-
 
 from d2lmini import claim, load_results, say
 from d2lmini.plotting import BLUE, GREY, RED, SKY, figure, show
@@ -40,6 +39,9 @@ from d2lmini.plotting import BLUE, GREY, RED, SKY, figure, show
 # > **Check your sources.** In this split the last training windows overlap the first validation windows by up to 63
 # > characters, and only 3,063 characters are scored. It is used here because the published figures were made with it;
 # > chapter 2 measures on whole chapters held out.
+#
+# > **Prediction.** The published recipe takes 2,000 steps of 64 windows. How many steps of 8 windows will do, and how much
+# > of the time?
 #
 # The two recipes, run one after the other in one process on two threads (`python -m benchmarks.encoder --save`), evaluation
 # off the clock:
@@ -77,6 +79,10 @@ show(fig, f"Interior loss against seconds of training. The published recipe take
           f"{last['interior']:.2f} nats; the runs of this recipe end at {worst:.2f} or lower after about "
           f"{median['seconds']:.0f} s.")
 
+# %% [markdown]
+# **Reading it.** Seconds of training, evaluation off the clock; each blue line is a seed, each dot an evaluation, and the last
+# one is scored with the full five passes. What counts is the last dot of each line.
+
 # %% tags=["hide-input", "nbval-ignore-output"] jupyter={"source_hidden": true}
 # @title What was measured
 say(f"The published recipe took {last['seconds']:.0f} s for its {last['step']:,} steps and ended at {last['interior']:.3f} nats "
@@ -112,14 +118,14 @@ for name in read:
 # > **In words.** The larger factor is the first: this recipe *reads less text* for the same quality. The second is what
 # > two blocks instead of four leave, minus the optimizer's work, which small batches spread over fewer characters.
 #
-# The published steps already run near the speed at which this machine multiplies matrices; nothing in the kernels was worth
-# a factor of two. What counts is what is learned from each character.
-#
 # ## One ingredient at a time
 #
-# The table takes one ingredient out of the recipe and puts the published choice back, three seeds each
+# The table takes one ingredient out of the recipe and puts the published choice back (for tiles, which are ours, whole
+# matrices), three seeds each
 # (`python -m benchmarks.ablation`; one row again: `python -m benchmarks.ablation --row NAME`). Every row reads the same
-# number of characters. Time is CPU time on one thread, relative to the record's own.
+# number of characters. AdamW gets a rate of its own, 0.003, since Muon's would be no rate for it. The loss is measured on
+# every third validation window, in which every character still occurs; time is CPU time on one thread, relative to the
+# record's own.
 #
 # > **Prediction.** Before you look: which of these costs most? Sort them. Ours, written down before the runs: learned
 # > positions and AdamW cost most, about half a nat each, because both leave the model on the unigram plateau for a good
@@ -170,32 +176,34 @@ show(fig, "One dot per seed for each recipe with one ingredient changed. Worst i
 # **Positions that need no learning.** A masked letter is guessed best from its neighbours, so the first useful thing that a
 # head can learn is "look one to the left". With a learned table (Devlin et al. 2019) the model must first discover, out of
 # 64 unrelated vectors, which two stand side by side; until then it can only know how often each letter occurs, and its loss
-# stays at the unigram entropy: the plateau in the grey curve above. Rotary positions (Su et al. 2021, "RoFormer") turn
+# stays at the unigram entropy. Rotary positions (Su et al. 2021, "RoFormer") turn
 # queries and keys so that their product depends on the distance alone: one direction in weight space says "one to the
 # left" for all 64 positions at once, and every position's gradient pushes it.
 #
-# **An optimizer that moves in all directions.** The gradient of a weight matrix is dominated by a few singular directions;
-# the rest, a hundred times smaller, carry most of what there is to learn. Muon (Jordan et al. 2024) replaces each update
-# $USV^\top$ by nearly $UV^\top$, so that all directions move equally far. It costs matrix products: five Newton–Schulz
-# steps on every matrix. On small batches that is as much work as the forward and the backward pass together.
+# **An optimizer that moves in all directions.** Most of a weight matrix's gradient points in a few directions, those in
+# which the loss is steepest; a step along it hardly moves the others. Muon (Jordan et al. 2024; chapter 2 writes it out)
+# takes the matrix of the gradient apart into directions and strengths, $USV^\top$ (the singular value decomposition), and
+# uses nearly $UV^\top$ instead, so that all directions move equally far. It gets there with five rounds of matrix products
+# (Newton–Schulz) on every matrix and at every step, whatever the batch.
 #
-# **Tiles.** So we cut each matrix into tiles of 32 rows, which for queries, keys and values is one head each, and
-# orthogonalise every tile by itself. The work falls to about a quarter: a product of a matrix with its transpose grows
-# with the square of the shorter side, and that is now 32. Heads do not share their rows with each other in the forward
-# pass either.
+# **Tiles.** So we cut each matrix into tiles of 32 rows, which for queries, keys and values is one head each, and treat
+# every tile as a matrix of its own. A product of a tile with its transpose grows with the square of the shorter side, and
+# that is now 32. Heads do not share their rows in the forward pass either. The row "whole matrices" says what that saves in
+# time and what it costs in nats.
 #
-# **Many small steps.** A batch of 64 windows estimates the gradient eight times as precisely as a batch of 8, but early in
-# training precision is not what is missing: the direction is clear and the way is long. Up to a critical batch size, half
-# the batch costs almost nothing per step in progress (McCandlish et al. 2018), so the same text buys more steps. What ends
-# this is the work per step that does not shrink with the batch: the optimizer's.
+# **Many small steps.** A gradient from 64 windows has an eighth of the variance of one from 8. Early in training that is not
+# what is missing: the direction is clear and the way is long. Above a **critical batch size** half the batch costs almost
+# nothing per step in progress (McCandlish et al. 2018), so the same text buys more steps; below it, half the batch makes half
+# the progress, and nothing is gained. Early in training the critical size is small. What ends the game is the work per step
+# that does not shrink with the batch: the optimizer's.
 #
-# **A rate that falls to zero.** At a constant rate the weights keep wandering at a distance from the minimum that is
-# proportional to the rate. Falling linearly to zero (Defazio et al. 2023) spends the noise where it does no harm, early,
-# and takes it away at the end. It only works if the end is known beforehand, which is why the record fixes its step.
+# **A rate that falls to zero.** At a constant rate the weights keep wandering around the minimum, the further the larger the
+# rate. Falling linearly to zero (Defazio et al. 2023) allows the noise where it does no harm, early, and takes it away at
+# the end. It only works if the end is known beforehand, which is why the record fixes its step.
 #
 # **Thirty percent hidden.** Only hidden positions are scored, so hiding 30% gives twice the gradient signal for the same
-# forward pass; it also makes each guess harder, with less to see. Wettig et al. (2023, "Should you mask 15% in masked
-# language modeling?") found more than 15% to be better for BERT too. It is measured at 15% all the same: the bar is the
+# forward pass; it also makes each guess harder, with less to see. Wettig et al. (2023) found
+# more than 15% to be better for large BERTs too. It is measured at 15% all the same: the bar is the
 # published one.
 #
 # **Two blocks.** Most of what 64 characters tell about a hidden one is in its word and the next. Four blocks know how to
@@ -208,13 +216,3 @@ show(fig, "One dot per seed for each recipe with one ingredient changed. Worst i
 #
 # > **Try it.** `python -m benchmarks.ablation --list` prints the rows. Add one (`benchmarks/ablation.py`, one line in
 # > `ROWS`): 40% hidden, say, or a warmup. Predict first.
-#
-# ## References
-#
-# - Defazio, Cutkosky, Mehta, Mishchenko 2023. *When, why and how much? Adaptive learning rate scheduling by refinement.*
-# - Devlin, Chang, Lee, Toutanova 2019. *BERT: pre-training of deep bidirectional transformers for language understanding.*
-# - Jordan and others 2024. *Muon: an optimizer for hidden layers in neural networks.* The idea of racing a fixed bar is
-#   from the same author's *modded-nanogpt*.
-# - McCandlish, Kaplan, Amodei and the OpenAI Dota team 2018. *An empirical model of large-batch training.*
-# - Su, Lu, Pan, Murtadha, Wen, Liu 2021. *RoFormer: enhanced transformer with rotary position embedding.*
-# - Wettig, Gao, Zhong, Chen 2023. *Should you mask 15% in masked language modeling?*
