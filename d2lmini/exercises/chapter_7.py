@@ -17,12 +17,12 @@ _TICKETS = choice(
     c=("encoder–decoder", "Its decoder would be built to write one single token."))
 _TRANSLATION = choice(
     "c",
-    a=("encoder-only", "It cannot write a target of another length, token after token."),
+    a=("encoder-only", "It can only write by adding masks and reading all again, for a target of unknown length."),
     b=("decoder-only", "Source and target behind one another in one context; with a large model this is as good."),
     c=("encoder–decoder", "A complete source, a target of its own length: what it was built for."))
 _CHAT = choice(
     "b",
-    a=("encoder-only", "It gives no probability to a continuation, and chat is continuation."),
+    a=("encoder-only", "With a mask at the end it can be asked what follows: one pass a token, nothing kept, the worst bits of the four."),
     b=("decoder-only", "Open-ended writing over a conversation that only grows, with one cache."),
     c=("encoder–decoder", "Every turn would change the source, and the encoder would read everything again."))
 families = Values(
@@ -35,8 +35,8 @@ families = Values(
     fields={"tickets": _TICKETS, "translation": Field(want="c", options=_TRANSLATION.options, accepted=("b",)), "chat": _CHAT},
     mistakes=(
         Mistake("decoder for tickets", "at the price of a larger model", {"tickets": "b", "translation": "c", "chat": "b"}),
-        Mistake("encoder translates", "a target of another length", {"tickets": "a", "translation": "a", "chat": "b"}),
-        Mistake("encoder chats", "gives no probability to a continuation", {"tickets": "a", "translation": "c", "chat": "a"}),
+        Mistake("encoder translates", "a target of unknown length", {"tickets": "a", "translation": "a", "chat": "b"}),
+        Mistake("encoder chats", "one pass a token, nothing kept", {"tickets": "a", "translation": "c", "chat": "a"}),
         Mistake("two towers chat", "would read everything again", {"tickets": "a", "translation": "c", "chat": "c"}),
         Mistake("names for letters", "answer with one letter", {"tickets": "encoder-only", "translation": "c", "chat": "b"}),
     ),
@@ -49,7 +49,7 @@ _BERT = choice(
     c=("It encodes a text into one single vector.", "It gives one vector per token; a single one is made from these."))
 _ASSISTANTS = choice(
     "c",
-    a=("A causal mask understands text better.", "It sees less. At equal size, reading with both sides wins."),
+    a=("A causal mask understands text better.", "It sees less. At equal size the encoder read better in this chapter."),
     b=("Encoders cannot be trained on unlabelled text.", "Masked language modelling does just that."),
     c=("One objective on all text, one stack, one cache, and every task can be put as a continuation.",
        "From pretraining to preference tuning the interface stays the same, and every parameter serves the writing."))
