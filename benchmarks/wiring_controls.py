@@ -4,8 +4,9 @@
     python -m benchmarks.wiring_controls --share 0 2   every second run, so that two processes can share the work
 
 In the tournament the encoder-decoder counts positions by sinusoidal codes and the single towers by rotary angles.
-"sinusoidal" gives the single towers the encoder-decoder's codes, "rotary" gives it their angles. "tags given" is reading by the wirings that write their
-tags, scored twice: on tags of their own, as in the tournament, and with the right tags before each one given.
+"sinusoidal" gives the single towers the encoder-decoder's codes, "rotary" gives it their angles. "tags given" is reading
+by the wirings that write their tags, scored twice: on tags of their own, as in the tournament, and with the right tags
+before each one given.
 """
 
 from __future__ import annotations
